@@ -96,9 +96,10 @@ FIELDS: dict[str, tuple[str, str]] = {
     # What a request was answered that is to be refused: `answers` are names of errors, or numbers; `about`: what it is.
     "probe": ("node api about answers", "answer"),
     # When nobody asks for anything: `offsets`: [[group, topic, partition, offset], ...]; `transactions`:
-    # [[transactional_id, producer_id, epoch, state], ...], None where brokers do not say; `moment`: before or after the
-    # last restart, or later.
-    "remembered": ("moment", "offsets transactions"),
+    # [[transactional_id, producer_id, epoch, state], ...], None where brokers do not say; `producers`: [[topic,
+    # partition, producer_id, epoch, last sequence], ...], likewise; `moment`: before or after the last restart, or
+    # later.
+    "remembered": ("moment", "offsets transactions producers"),
     # When everything is over: `faults` of a partition's files, in words; `aborted`: [[producer_id, first offset, last
     # offset, last stable offset], ...] of its transaction indexes.
     "files": ("topic partition faults aborted", ""),

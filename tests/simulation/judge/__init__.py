@@ -379,7 +379,7 @@ RULES = (
         "broker.md#what-an-acknowledgement-means",
         "`CoordinatorLog`: stored before it is adopted",
         refusals.remembered,
-        ("group-offset-lost", "group-offset-back", "owner-forgotten"),
+        ("group-offset-lost", "group-offset-back", "owner-forgotten", "producer-forgotten"),
     ),
     Rule(
         "A call returns or raises within its time",

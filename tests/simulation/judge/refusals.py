@@ -29,6 +29,7 @@ def remembered(facts: Facts) -> Iterator[Anomaly]:
             return
         yield from _offsets(facts, before, after)
         yield from _owners(before, after)
+        yield from _producers(facts, before, after)
 
 
 def _offsets(facts: Facts, before: Operation, after: Operation) -> Iterator[Anomaly]:
@@ -58,3 +59,19 @@ def _owners(before: Operation, after: Operation) -> Iterator[Anomaly]:
             state = "nobody's" if row is None else f"in epoch {row[2]}"
             what = f"{name} was producer {producer_id}'s in epoch {epoch}, and is {state} {after.value['moment']}"
             yield anomaly("owner-forgotten", what, before, after)
+
+
+def _producers(facts: Facts, before: Operation, after: Operation) -> Iterator[Anomaly]:
+    """A partition whose records nobody deletes knows its producers still, as far as they had come."""
+    if before.value.get("producers") is None or after.value.get("producers") is None:
+        return
+    now = {tuple(row[:3]): (row[3], row[4]) for row in after.value["producers"]}
+    deleted = {each.value["topic"] for each in facts.operations.of("delete_records")}
+    for topic, partition, producer_id, epoch, sequence in before.value["producers"]:
+        has = now.get((topic, partition, producer_id))
+        if topic in deleted or (has is not None and (has[0] > epoch or has == (epoch, sequence))):
+            continue
+        state = "is unknown" if has is None else f"has come to {has[1]} in epoch {has[0]}"
+        what = f"{topic}-{partition} had producer {producer_id} at {sequence} in epoch {epoch}, who {state}"
+        yield anomaly("producer-forgotten", f"{what} {after.value['moment']}", before, after)
+        break

@@ -195,6 +195,29 @@ def _a_restart_forgets_an_owner(story):
     remembered(story, "after", None, epoch=None)
 
 
+def known(story, moment, *producers):
+    answer = {"offsets": [], "transactions": [], "producers": [["t", 0, *each] for each in producers]}
+    story.call("r", "remembered", "ok", answer, moment=moment)
+
+
+@planted("producer-forgotten")
+def _a_restart_forgets_a_producer(story):
+    known(story, "before", (P, 0, 5))
+    known(story, "after")
+
+
+@planted("producer-forgotten")
+def _a_restart_forgets_how_far_a_producer_had_come(story):
+    known(story, "before", (P, 0, 5))
+    known(story, "after", (P, 0, 4))
+
+
+@innocent
+def a_producer_is_fenced_between_two_looks(story):
+    known(story, "before", (P, 0, 5))
+    known(story, "after", (P, 1, -1), (P + 1, 0, 0))
+
+
 @innocent
 def _a_pending_transaction_ends_after_a_restart(story):
     remembered(story, "before", 5, state="Ongoing")
