@@ -70,13 +70,6 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()  # what is left open is collected before Python takes its modules apart
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown() -> None:
-    """A test that unfreezes does it for itself alone."""
-    if not gc.get_freeze_count():
-        pytest_collection_finish()
-
-
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any):
     done = yield
