@@ -213,6 +213,27 @@ def test_a_connection_that_nobody_waits_for_any_more_is_given_up_after_the_setup
     assert not client.is_connected
 
 
+def test_a_connection_that_says_nothing_is_given_up_though_it_is_waited_for_again_and_again() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    cluster.script("ApiVersions", Silence())
+    for _ in range(2):
+        with pytest.raises(RequestTimeoutError, match="did not answer ApiVersions within"):
+            driver.run(client.connection(None, driver.now() + 4))
+    assert driver.run(client.connection(None, driver.now() + 4)).is_ready  # a new one, as soon as the first is given up
+    assert driver.now() == pytest.approx(1010, abs=0.1)
+
+
+def test_a_connection_has_as_long_as_the_most_patient_waits_for_it() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    cluster.script("ApiVersions", Late(20))
+    with pytest.raises(RequestTimeoutError):
+        driver.run(client.connection(None, driver.now() + 1))
+    assert driver.run(client.connection(None, driver.now() + 25)).is_ready
+    assert [state for _, state in driver.trace if state.startswith("RESOLVING")] == ["RESOLVING kafka-0:9092"]
+
+
 def test_a_silent_broker_holds_up_nobody_who_waits_for_another() -> None:
     cluster = FakeCluster(2)
     driver, client = network(cluster)

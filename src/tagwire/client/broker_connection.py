@@ -120,6 +120,7 @@ class BrokerConnection:
         self._settings = settings
         self._versions = settings.versions
         self._now = now
+        self._setup_began = now()
         self._setup_deadline = deadline
         self._awaited_until = 0.0
         self._identity = identity
@@ -166,15 +167,20 @@ class BrokerConnection:
     async def opened(self, deadline: float) -> None:
         """Waits until it is ready, at most until `deadline`; it goes on to become ready after that.
 
+        Who waits patiently gives it as long as that, from when it began, and not from now: a broker that has lost power
+        says nothing any more, and were a connection to it waited for again and again, it would never be given up.
+        Java's clients count so, too: request.timeout.ms of ApiVersions, and socket.connection.setup.timeout.ms.
+
         Raises:
             KafkaError: ApiVersions is refused; REBOOTSTRAP_REQUIRED by a broker that is not the one meant.
             ConnectError: no connection yet, or at all; the text names the address and the reason.
             AuthenticationError: the credentials are refused, or the broker cannot prove itself.
             ConnectionLostError, RequestTimeoutError, ProtocolError, UnsupportedVersionError: connected, but what
-                responds is no broker we can talk to.
+                responds is no broker we can talk to; RequestTimeoutError also before the deadline, where it began long
+                before and is given up.
         """
         self._awaited_until = max(self._awaited_until, deadline)
-        self._setup_deadline = max(self._setup_deadline, deadline)
+        self._setup_deadline = max(self._setup_deadline, self._setup_began + deadline - self._now())
         await Wait(lambda: self.is_ready or self.closed, deadline)
         self.expire_setup()
         if self.closed:

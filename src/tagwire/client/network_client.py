@@ -33,6 +33,7 @@ from tagwire.errors import (
     ConnectionLostError,
     Error,
     KafkaError,
+    RequestTimeoutError,
     TagwireError,
 )
 from tagwire.partitions import TopicPartition
@@ -408,6 +409,11 @@ class NetworkClient:
         connection = self._opening(address, node, deadline)
         try:
             await connection.opened(deadline)
+        except RequestTimeoutError:
+            if not connection.closed or self.now() >= deadline:
+                raise
+            # Another one began it, and it was given up before this one's time was: a new one has what is left of that.
+            return await self._connection_to(address, node, deadline)
         except KafkaError as error:
             if error.error is not Error.REBOOTSTRAP_REQUIRED:
                 raise
