@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from tagwire import messages
+from tagwire.broker import Broker
+from tagwire.broker.registry import MOST_BYTES
 from tagwire.client import Admin, Client
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 
 from .fake_broker import Close, FakeCluster
 
-GROUPS = {9: (1, 9), 10: (0, 6), 15: (0, 6), 16: (0, 5), 90: (0, 1)}
+GROUPS = {9: (1, 9), 10: (0, 6), 15: (0, 6), 16: (0, 5), 42: (0, 2), 90: (0, 1)}
 MANY = 600
 
 
@@ -35,7 +37,7 @@ class Coordinators:
     def serve(self, cluster: FakeCluster) -> None:
         for broker in cluster.brokers:
             assert broker.node in (0, 1)
-        names = ("FindCoordinator", "OffsetFetch", "DescribeGroups", "DescribeShareGroupOffsets")
+        names = ("FindCoordinator", "OffsetFetch", "DescribeGroups", "DeleteGroups", "DescribeShareGroupOffsets")
         cluster.serve(GROUPS, {name: getattr(self, name) for name in names})
         cluster._ListGroups = self.ListGroups  # type: ignore[attr-defined]  # it tells each broker's own
 
@@ -94,6 +96,10 @@ class Coordinators:
                 for name in request.groups
             ]
         )
+
+    def DeleteGroups(self, request: Any) -> Any:  # noqa: N802
+        kind = messages.DeleteGroupsResponse
+        return kind(results=[kind.DeletableGroupResult(group_id=name) for name in request.groups_names])
 
     def DescribeShareGroupOffsets(self, request: Any) -> Any:  # noqa: N802
         kind = messages.DescribeShareGroupOffsetsResponse
@@ -160,6 +166,36 @@ def test_hundreds_of_groups_take_a_question_to_each_coordinator_and_leader(
     assert found[:2] == [("g0", "t", 0, 4, 10, 6), ("g0", "t", 1, 21, 20, 0)]
     asked = {api: len(cluster.requests(api)) for api in ("ListGroups", "FindCoordinator", "OffsetFetch", "ListOffsets")}
     assert asked == {"ListGroups": 2, "FindCoordinator": 0, "OffsetFetch": 4, "ListOffsets": 2}
+
+
+def test_no_request_names_more_than_250_groups_however_many_there_are(
+    cluster: FakeCluster, groups: Coordinators, admin: Admin
+) -> None:
+    for number in range(MANY):
+        groups.committed[f"g{number}"] = {("t", 0): 4}
+    assert len(admin.group_lags(members=True)) == MANY
+    admin.delete_groups(list(groups.committed))
+    named = {
+        "FindCoordinator": [len(each.coordinator_keys) for each in cluster.requests("FindCoordinator")],
+        "DescribeGroups": [len(each.groups) for each in cluster.requests("DescribeGroups")],
+        "DeleteGroups": [len(each.groups_names) for each in cluster.requests("DeleteGroups")],
+    }
+    assert {api: (sum(counts), max(counts), len(counts)) for api, counts in named.items()} == {
+        "FindCoordinator": (2 * MANY, 250, 6),
+        "DescribeGroups": (MANY, 250, 4),
+        "DeleteGroups": (MANY, 250, 4),
+    }
+
+
+def test_groups_are_described_whose_names_are_more_than_a_broker_takes_in_one_request() -> None:
+    names = [f"{number:0200}" for number in range(MOST_BYTES // 200 + 1)]
+    with (
+        Broker(fsync="never") as broker,
+        Admin(broker.bootstrap, timeout=60) as admin,
+        pytest.raises(KafkaError) as refused,
+    ):
+        admin.describe_groups(names)
+    assert refused.value.error is Error.GROUP_ID_NOT_FOUND
 
 
 def test_a_broker_that_tells_of_one_group_at_a_time_is_asked_so(

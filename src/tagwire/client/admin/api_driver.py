@@ -12,7 +12,7 @@ from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from tagwire.client import arguments
 from tagwire.client.broker_connection import BrokerConnection
-from tagwire.client.coordinators import coordinators
+from tagwire.client.coordinators import coordinators, parts
 from tagwire.client.in_flight_request import ResponseMessage
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient, UnknownBrokerError
 from tagwire.client.offsets import by_leader
@@ -148,11 +148,11 @@ class AdminApi:
         choose(api, {api: (since, range_of(api)[1])}, connection.ranges, broker=connection.broker)
 
     async def _by_coordinator(self, keys: Iterable[str], kind: int, deadline: float) -> list[tuple[int, list[str]]]:
-        """The keys by the node that coordinates them."""
+        """The keys by the node that coordinates them, as many at a time as one request may be about."""
         nodes: dict[int, list[str]] = defaultdict(list)
         for key, node in (await coordinators(self._network, keys, kind, deadline)).items():
             nodes[node].append(key)
-        return list(nodes.items())
+        return [(node, some) for node, own in nodes.items() for some in parts(own)]
 
     async def _by_leader(
         self, partitions: Iterable[TopicPartition], deadline: float

@@ -110,17 +110,17 @@ class Groups(AdminApi):
         """As `Admin.describe_groups`."""
 
         async def send(left: list[str], deadline: float) -> ApiResults[str, GroupDescription]:
-            for node, unknown in await self._by_coordinator(left, GROUP, deadline):
-                connection = await self._network.connection(node, deadline)
-                for describe in self._describers(connection):
-                    if unknown:
-                        results = await describe(connection, unknown, deadline)
-                        unknown = [result.key for result in results if result.error in _OF_ANOTHER]
-                        for result in results:
-                            if result.error not in _OF_ANOTHER:
-                                yield result
-                for group in unknown:
-                    yield ApiResult(group, Error.GROUP_ID_NOT_FOUND)
+            homes = await self._by_coordinator(left, GROUP, deadline)
+            works = [self._describe(node, own, deadline) for node, own in homes]
+            failed: list[Exception] = []
+            for told in await gather(works, self._network.now):
+                if isinstance(told, Exception):
+                    failed.append(told)
+                    continue
+                for result in told:
+                    yield result
+            if failed:  # last: what the others have told need not be asked for again
+                raise failed[0]
 
         return await self._drive(arguments.names("groups", groups), send, "describe group")
 
@@ -135,6 +135,18 @@ class Groups(AdminApi):
                     yield ApiResult(result.group_id, result.error_code, result.error_message)
 
         await self._drive(arguments.names("groups", groups), send, "delete group", changes=True)
+
+    async def _describe(self, node: int, groups: list[str], deadline: float) -> list[ApiResult[str, GroupDescription]]:
+        """What a coordinator says of its groups, of whatever protocol they are."""
+        connection = await self._network.connection(node, deadline)
+        found: list[ApiResult[str, GroupDescription]] = []
+        unknown = groups
+        for describe in self._describers(connection):
+            if unknown:
+                results = await describe(connection, unknown, deadline)
+                unknown = [result.key for result in results if result.error in _OF_ANOTHER]
+                found += [result for result in results if result.error not in _OF_ANOTHER]
+        return [*found, *(ApiResult(group, int(Error.GROUP_ID_NOT_FOUND)) for group in unknown)]
 
     def _describers(self, connection: BrokerConnection) -> list[_Describe]:
         """The requests about groups that can be sent on this connection: each response says of a group of another

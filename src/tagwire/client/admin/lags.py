@@ -18,7 +18,7 @@ from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import NO_OFFSET, OffsetsOfGroup, check_told
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
 from tagwire.client.config import ISOLATIONS
-from tagwire.client.coordinators import GROUP, coordinators
+from tagwire.client.coordinators import GROUP, coordinators, parts
 from tagwire.client.metadata import NO_NODE, ClusterMetadata
 from tagwire.client.offsets import list_offsets_request
 from tagwire.client.retry import is_retriable
@@ -32,9 +32,6 @@ _SHARE_OFFSETS: Final = messages.DescribeShareGroupOffsetsRequest.api_key
 
 # The types of groups that `describe_groups` knows; brokers before Kafka 3.8 tell none.
 _DESCRIBED: Final = ("", "classic", "consumer", SHARE)
-
-# Groups in one request: a response stays small beside what a client takes, whatever they have committed.
-_AT_ONCE: Final = 250
 
 # Seconds in which a partition that has just lost its leader may get another; one without a leader for longer is told
 # as such.
@@ -203,7 +200,7 @@ class Lags(Groups):
             works = [
                 self._request_offsets(node, is_share, some, found, later, deadline)
                 for (node, is_share), own in _by_coordinator(homes, types).items()
-                for some in _parts(own)
+                for some in parts(own)
             ]
             await self._all(works)
             if not later:
@@ -342,11 +339,6 @@ def _by_coordinator(homes: Mapping[str, int], types: Mapping[str, str]) -> dict[
     for group, node in homes.items():
         found[node, types[group].lower() == SHARE].append(group)
     return found
-
-
-def _parts(groups: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(groups), _AT_ONCE):
-        yield groups[start : start + _AT_ONCE]
 
 
 def _several_request(groups: list[str]) -> messages.OffsetFetchRequest:
