@@ -191,7 +191,8 @@ def test_groups_are_described_whose_names_are_more_than_a_broker_takes_in_one_re
     names = [f"{number:0200}" for number in range(MOST_BYTES // 200 + 1)]
     with (
         Broker(fsync="never") as broker,
-        Admin(broker.bootstrap, timeout=60) as admin,
+        Client(broker.bootstrap, timeout=60) as client,
+        Admin(client) as admin,
         pytest.raises(KafkaError) as refused,
     ):
         admin.describe_groups(names)
