@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
-from tagwire.broker.storage.data_directory import DataDirectory
+from tagwire.broker.storage.data_directory import DataDirectory, StoredTopic
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.broker.topics import Topics
@@ -69,6 +70,23 @@ def test_what_was_altered_has_effect_at_once_and_after_a_crash(on_topics, batch)
 
     on_topics(change)
     on_topics(look)
+
+
+def test_a_topic_as_it_was_at_the_start_is_not_kept(on_topics):
+    def kept():
+        gc.collect()
+        return [each.configs for each in gc.get_objects() if type(each) is StoredTopic and each.name == "altered-since"]
+
+    async def make(topics):
+        await topics.create("altered-since", 1, {"retention.ms": "1000"})
+
+    async def change(topics):
+        assert kept() == [{"retention.ms": "1000"}]
+        await topics.alter("altered-since", {"retention.ms": "2000"})
+        assert kept() == [{"retention.ms": "2000"}]
+
+    on_topics(make)
+    on_topics(change)
 
 
 @pytest.mark.parametrize(

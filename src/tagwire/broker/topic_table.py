@@ -84,7 +84,7 @@ class TopicTable:
         """
         opening = [
             (stored, config, [self._opening(stored, index, config) for index in range(count)])
-            for stored in self._data.topics
+            for stored in self._data.take_topics()
             for config, count in [(self._config_of(stored), stored.partitions)]
         ]
         for stored, config, logs in opening:

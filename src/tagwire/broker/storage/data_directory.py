@@ -118,7 +118,6 @@ class DataDirectory:
         start_offsets: before which offset the records of a log were deleted.
         cleaned: up to which offset a log was compacted.
         gaps: before which offset compaction may have left gaps; written down before it does.
-        topics: the topics it held when it was opened.
     """
 
     def __init__(self, files: Files, path: Path) -> None:
@@ -135,13 +134,13 @@ class DataDirectory:
             files.make_directories(path)
             self._check_ours()
             self._take_lock()
-            self.topics = self._read_topics()
+            self._topics = self._read_topics()
             self.cluster_id, self.node_id = self._read_meta()
             self.recovery_points = OffsetCheckpoint(files, path / RECOVERY_POINTS_FILE)
             self.start_offsets = OffsetCheckpoint(files, path / START_OFFSETS_FILE)
             self.cleaned = OffsetCheckpoint(files, path / CLEANED_FILE)
             self.gaps = OffsetCheckpoint(files, path / GAPS_FILE, when_broken=EVERYWHERE)
-            self.was_clean = self._remove_clean_mark() or not self.topics
+            self.was_clean = self._remove_clean_mark() or not self._topics
             self._sweep()
         except OSError as error:
             self._release_lock()
@@ -190,6 +189,11 @@ class DataDirectory:
     def sync(self) -> None:
         """Wait until the names in the directory are on the disk."""
         self.files.sync_directory(self.path)
+
+    def take_topics(self) -> list[StoredTopic]:
+        """The topics it held when it was opened. It keeps them no longer: they change, and some are deleted."""
+        taken, self._topics = self._topics, []
+        return taken
 
     def save_topics(self, topics: Iterable[StoredTopic]) -> None:
         """Make `topics` the topics that exist, in one step."""
@@ -289,7 +293,7 @@ class DataDirectory:
                 raise ValueError("no cluster has this id, or no node")
             return cluster_id, node_id
         except FileNotFoundError:
-            if self.topics:
+            if self._topics:
                 raise StorageError(f"{path} is missing; {to_do}") from None
         except (KeyError, ValueError, DecodeError, StorageError) as error:
             problem = str(error) if isinstance(error, StorageError) else f"{path}: {error!r}"
@@ -317,7 +321,9 @@ class DataDirectory:
 
     def _sweep(self) -> None:
         """Finish deletions, and set aside partition directories of no topic: what a crash while creating one leaves."""
-        known = {self.partition_path(topic.name, number) for topic in self.topics for number in range(topic.partitions)}
+        known = {
+            self.partition_path(topic.name, number) for topic in self._topics for number in range(topic.partitions)
+        }
         for name in self.files.names(self.path):
             path = self.path / name
             if not self.files.is_directory(path):
