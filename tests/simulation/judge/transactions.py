@@ -121,7 +121,7 @@ def stuck(facts: Facts) -> Iterator[Anomaly]:
     yield from _open_too_long(facts)
     if facts.quiet is None:
         return
-    bound = _timeout(facts) + facts.bounds.transaction
+    bound = timeout_asked(facts) + facts.bounds.transaction
     for (topic, partition, isolation), read in facts.finals.items():
         whole = facts.finals.get((topic, partition, "read_uncommitted"))
         since = max(facts.quiet, _last_written(facts, topic, read.operation.began))
@@ -153,7 +153,7 @@ def _open_too_long(facts: Facts) -> Iterator[Anomaly]:
         for producer_id, epoch, offset, begun in value.get("open") or ():
             key = value["topic"], value["partition"], producer_id, epoch, offset
             since = min(first.setdefault(key, sample.began), sample.began if begun is None else begun)
-            bound = _timeout(facts, since) + facts.bounds.transaction
+            bound = timeout_asked(facts, since) + facts.bounds.transaction
             if sample.began - since > bound and key not in told:
                 if sample.began - max(since, _well_since(facts, sample.began)) <= bound:
                     continue
@@ -171,7 +171,7 @@ def _well_since(facts: Facts, at: float) -> float:
                default=0.0)  # fmt: skip
 
 
-def _timeout(facts: Facts, since: float = 0.0) -> float:
+def timeout_asked(facts: Facts, since: float = 0.0) -> float:
     """The longest transaction timeout that anybody asked for; where a sink does not say, what brokers allow. Of a
     transaction that began then: no clock that jumped before and stays as it is has to do with it."""
     said = [o.value.get("transaction_timeout") for o in facts.operations.of("init_producer")]

@@ -112,6 +112,20 @@ def _a_broker_holds_more_than_a_restart_finds(story):
     story.note("broker", "kept", node="broker", more={"Partition._watchers": [4, 0]})
 
 
+@planted("leaked-memory")
+def _a_transaction_is_open_when_its_time_is_over(story):
+    story.call("d", "sink_batch", sink="s", batch=1, topic="u", rows=[], transaction_timeout=30.0)
+    story.wait(200.0)
+    story.note("broker", "kept", node="broker", more={"ProducerState._open": [1, 0]})
+
+
+@innocent
+def _a_transaction_of_a_sink_has_time_left(story):
+    story.call("d", "sink_batch", sink="s", batch=1, topic="u", rows=[], transaction_timeout=120.0)
+    story.wait(110.0)
+    story.note("broker", "kept", node="broker", more={"ProducerState._open": [1, 0]})
+
+
 @innocent
 def _a_broker_holds_the_last_requests(story):
     story.note("broker", "kept", node="broker", more={"RequestLog._latest": [100, 0]})

@@ -49,8 +49,9 @@ KILLED = {"at": 0.0, "kind": "broker_kill", "seconds": 1.0}
 COORDINATORS = ("__consumer_offsets", "__transaction_state")
 
 BEGUN_S = 1.0
-BEGUN_ROUND_TRIPS = 20
-"""By then, and after so many round trips, whoever is to wait does."""
+"""By then, and a round trip, a request that was begun is with the broker."""
+
+LOOK_S = 0.1
 
 
 class Running(Protocol):
@@ -100,6 +101,7 @@ def run(plan: Spec, host: Host, history: History) -> None:
     troubling = host.start("nemesis", nemesis.main)
     time.sleep(plan["duration"])
     nemesis.is_over = True
+    nemesis.ease()
     _ended(troubling, "nemesis", history, PATIENCE)
     history.note("workload", "quiet")
     stage.phase = Phase.SETTLE
@@ -165,8 +167,12 @@ def _move(host: Host, stage: Stage, groups: list[str], start: Callable[[str], No
     random = stage.random("moves")
     topic = random.choice(sorted(stage.topics))
     place = {"topic": topic, "partition": random.randrange(stage.topics[topic]["partitions"])}
-    waiting = host.start("waiting", Waiting(stage, {"name": "waiting", **place}).main)
-    time.sleep(BEGUN_S + BEGUN_ROUND_TRIPS * host.round_trip_s)
+    reader = Waiting(stage, {"name": "waiting", **place})
+    waiting = host.start("waiting", reader.main)
+    # One that began to wait when all had moved would wait in vain.
+    while not (reader.waits or waiting.join(LOOK_S)):
+        pass
+    time.sleep(BEGUN_S + host.round_trip_s)
     # To two nodes, one after the other: one of them does not lead it yet.
     steps = [{"at": 0.1 * node, "kind": "move_leader", "node": node, **place} for node in (1, 2)]
     steps += [{"at": 0.5, "kind": "move_coordinator", "node": random.randint(1, 3), "group": group} for group in groups]

@@ -207,7 +207,12 @@ class Waiting(Probing):
     """A reader that waits for records, in a fetch session, while another node begins to lead: it is told soon.
 
     Its spec: topic, partition; `main` ends when it was told.
+
+    Attributes:
+        waits: whether its request is on its way. Some are never: `main` ends then.
     """
+
+    waits = False
 
     async def ask(self) -> None:
         name, index = self.spec["topic"], self.spec["partition"]
@@ -235,6 +240,7 @@ class Waiting(Probing):
         asked = {"node": leader, "api": "Fetch", "about": f"{topic.name}-{index} while it begins to be led by another"}
         answers = ["FENCED_LEADER_EPOCH", *NOT_LEADER, *NOT_NOW]
         began = time.monotonic()
+        self.waits = True
 
         async def answered() -> dict[str, Any]:
             more: list[Any] = []
