@@ -27,6 +27,7 @@ SERVED = {
     ApiKey.HEARTBEAT: (0, 4),
     ApiKey.LEAVE_GROUP: (0, 5),
     ApiKey.SYNC_GROUP: (0, 5),
+    ApiKey.DESCRIBE_GROUPS: (0, 6),
 }
 
 
@@ -47,6 +48,7 @@ class FakeGroups:
                 "SyncGroup": self.sync_group,
                 "Heartbeat": self.heartbeat,
                 "LeaveGroup": self.leave_group,
+                "DescribeGroups": self.describe_groups,
             },
         )
 
@@ -137,6 +139,22 @@ class FakeGroups:
         group = self.group(message.group_id)
         error = group.heartbeat(message.member_id, message.group_instance_id, message.generation_id, self.now_ms)
         return messages.HeartbeatResponse(error_code=error)
+
+    def describe_groups(self, message: Any) -> Any:
+        kind = messages.DescribeGroupsResponse
+        return kind(
+            groups=[
+                kind.DescribedGroup(
+                    group_id=name,
+                    group_state=self.group(name).state.value,
+                    members=[
+                        kind.DescribedGroupMember(member_id=each.member_id, member_assignment=each.assignment)
+                        for each in self.group(name).members.values()
+                    ],
+                )
+                for name in message.groups
+            ]
+        )
 
     def leave_group(self, message: Any) -> Any:
         group, kind = self.group(message.group_id), messages.LeaveGroupResponse

@@ -273,6 +273,61 @@ def test_a_static_leader_that_comes_back_skips_the_assignment_and_watches_all_to
     scene.until(lambda: len(again.owned) == 6, 20)
 
 
+def test_a_static_leader_that_comes_back_has_partitions_assigned_that_came_while_it_was_away(
+    scene: ClassicScene,
+) -> None:
+    """It does not assign when it is back, and has nothing to compare with but what the members have: seed 8304."""
+    first, one = scene.member(instance_id="a")
+    scene.until(lambda: scene.settled(one))
+    _, two = scene.member(instance_id="b")
+    scene.until(lambda: bool(two.owned) and scene.settled(one, two))
+    scene.leave(first)
+    scene.cluster.topic("t", 6)
+    _, again = scene.member(instance_id="a")
+    scene.until(lambda: again.owned | two.owned == partitions("t", *range(6)), 20)
+
+
+def test_a_static_leader_that_comes_back_to_all_partitions_lets_the_group_be(scene: ClassicScene) -> None:
+    first, one = scene.member(instance_id="a")
+    scene.until(lambda: scene.settled(one))
+    _, two = scene.member(instance_id="b")
+    scene.until(lambda: bool(two.owned) and scene.settled(one, two))
+    generation = scene.groups.group("g").generation
+    scene.leave(first)
+    _, again = scene.member(instance_id="a")
+    scene.until(lambda: scene.settled(again, two) and bool(scene.cluster.requests("DescribeGroups")))
+    heartbeats = len(scene.cluster.requests("Heartbeat"))
+    scene.until(lambda: len(scene.cluster.requests("Heartbeat")) > heartbeats + 4)
+    assert scene.groups.group("g").generation == generation
+    assert len(scene.cluster.requests("DescribeGroups")) == 1
+
+
+@pytest.mark.parametrize(
+    ("errors", "asked"),
+    [([Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR], 3), ([Error.GROUP_AUTHORIZATION_FAILED], 1)],
+)
+def test_a_static_leader_that_is_not_told_what_members_have_asks_again_or_goes_on(
+    scene: ClassicScene, errors: list[Error], asked: int
+) -> None:
+    left = list(errors)
+    describe = scene.groups.describe_groups
+
+    def answer(message: Any) -> Any:
+        kind = messages.DescribeGroupsResponse
+        return kind(groups=[kind.DescribedGroup(group_id="g", error_code=left.pop(0))]) if left else describe(message)
+
+    scene.cluster.serve({}, {"DescribeGroups": answer})
+    first, one = scene.member(instance_id="a", metadata_max_age=5.0)
+    scene.until(lambda: scene.settled(one))
+    scene.leave(first)
+    membership, again = scene.member(instance_id="a", metadata_max_age=5.0)
+    scene.until(lambda: scene.settled(again) and len(scene.cluster.requests("DescribeGroups")) == asked)
+    scene.cluster.topic("t", 6)
+    scene.until(lambda: len(again.owned) == 6, 20)
+    assert membership not in scene.members.errors
+    assert len(scene.cluster.requests("DescribeGroups")) == asked
+
+
 def test_a_static_member_that_goes_while_it_gives_partitions_up_still_has_them_assigned_to_others(
     scene: ClassicScene,
 ) -> None:

@@ -21,6 +21,7 @@ from tagwire.client.consuming.group_requests import Generation
 from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.consuming.member_tasks import run_together
 from tagwire.client.consuming.membership import RebalanceHandler
+from tagwire.client.consuming.static_leader import is_outgrown
 from tagwire.client.consuming.topic_watch import TopicWatch
 from tagwire.client.metrics.coordinator import CoordinatorMetrics
 from tagwire.client.network_client import NetworkClient
@@ -107,6 +108,7 @@ class ClassicMembership:
         self._session_until = NEVER
         self._failed_heartbeats = 0
         self._strange_assignments = 0
+        self._has_skipped = False  # it leads by an assignment that it has not made
         self._rebalanced_from: float | None = None
 
     # What the consumer asks ----------------------------------------------------------------------------------------
@@ -392,6 +394,7 @@ class ClassicMembership:
                 self._reset(f"SyncGroup: {error.error.name}", keeps_id=error.error is Error.ILLEGAL_GENERATION)
             raise error
         assignment = requests.synced_assignment(synced, generation, group)
+        self._has_skipped = joined.skip_assignment and joined.leader == generation.member_id
         now, self.state, self._metadata = self._network.now(), MemberState.STABLE, self._member()
         self.metrics.synced(now - began)
         self.metrics.rebalanced(now - self._rebalanced_from)
@@ -464,10 +467,12 @@ class ClassicMembership:
         failures = 0
         while True:
             await Wait(lambda: self._is_watching, NEVER)
-            await Wait(lambda: not self._is_watching, self._topics.refresh_at)
-            if not self._is_watching or self._network.now() < self._topics.refresh_at:
-                continue
             try:
+                if self._has_skipped:
+                    await self._look_at_assignments()
+                await Wait(lambda: not self._is_watching, self._topics.refresh_at)
+                if not self._is_watching or self._network.now() < self._topics.refresh_at:
+                    continue
                 await self._topics.refresh(self._network.deadline())
                 failures = 0
             except TagwireError as error:
@@ -479,6 +484,14 @@ class ClassicMembership:
                 self.request_rejoin("cached metadata has changed")
             elif self._topics.topics != self._joined_topics:
                 self.request_rejoin("the subscription has changed")
+
+    async def _look_at_assignments(self) -> None:
+        generation, partitions, deadline = self._generation, self._topics.partitions, self._network.deadline()
+        outgrown = await is_outgrown(self.coordinator, self._settings.group, partitions, deadline)
+        if self._generation is generation:
+            self._has_skipped = False
+            if outgrown:
+                self.request_rejoin("partitions came while the leader was away")
 
     @property
     def _is_watching(self) -> bool:

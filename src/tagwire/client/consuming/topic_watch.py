@@ -14,6 +14,7 @@ from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.metadata import ClusterMetadata
 from tagwire.client.network_client import NetworkClient
 from tagwire.errors import ConfigError, Error
+from tagwire.partitions import TopicPartition
 
 # Seconds after which a topic that does not exist is looked for again.
 MISSING_TOPIC_INTERVAL: Final = 1.0
@@ -53,6 +54,11 @@ class TopicWatch:
     def has_pattern(self) -> bool:
         """Whether the topics are those that a pattern matches."""
         return self._pattern is not None
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Those of the topics, and of all members' topics while this member leads, as they were seen last."""
+        return frozenset(TopicPartition(topic, index) for topic, parts in self._known.items() for index in parts)
 
     @property
     def has_changed(self) -> bool:
