@@ -90,7 +90,8 @@ def _run(plan: Plan, wants_history: bool, wants_trace: bool) -> Outcome:
     found += [Found("unguarded-access", access) for access in unguarded]
     found += [Found("leak", told) for told in world.leaks]
     found += [Found("uncaught-error", told) for told in world.errors]
-    found += [Found(each.name, each.what, [event.line() for event in each.events]) for each in judge(history)]
+    judged = judge(history, late=world.network.late)
+    found += [Found(each.name, each.what, [event.line() for event in each.events]) for each in judged]
     return Outcome(
         plan,
         world.now,

@@ -283,6 +283,26 @@ def test_bandwidth_makes_more_bytes_take_longer():
     assert pair.server.events() & EVENT_READ
 
 
+def test_a_segment_that_takes_long_though_nothing_is_wrong_is_told():
+    pair = Pair(1, Conditions(latency_s=0.1, spikes=1.0, spike_s=3.0))
+    pair.network.late.clear()
+    began = pair.scheduler.now
+    for _ in range(20):
+        pair.client.send(b"late")
+    of_client = [late for late in pair.network.late if late.sender == "client"]
+    assert of_client
+    assert {(late.receiver, late.began) for late in of_client} == {("server", began)}
+    assert all(0.5 < late.ended - late.began <= 3.1 for late in of_client)
+
+
+def test_what_a_fault_makes_late_is_the_faults():
+    pair = Pair(1, Conditions(latency_s=0.1))
+    Slowness(pair.network, pair.client_host, pair.server_host, latency_s=9.0)
+    for _ in range(20):
+        pair.client.send(b"late")
+    assert pair.network.late == []
+
+
 def test_connections_overtake_each_other():
     orders = set()
     for seed in range(20):

@@ -8,7 +8,7 @@ lose with the power, transactions of different ids that stand interleaved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tests.simulation.history import History
@@ -29,7 +29,7 @@ from tests.simulation.judge import (
     writes,
 )
 from tests.simulation.judge.anomaly import Anomaly
-from tests.simulation.judge.facts import Bounds, Facts
+from tests.simulation.judge.facts import Bounds, Facts, Late
 
 __all__ = ["RULES", "Anomaly", "Bounds", "Rule", "judge"]
 
@@ -447,7 +447,7 @@ RULES = (
 )
 
 
-def judge(history: History, bounds: Bounds | None = None) -> list[Anomaly]:
-    """All anomalies of a history, in the order of the rules."""
-    facts = Facts(history, bounds)
+def judge(history: History, bounds: Bounds | None = None, late: Iterable[Late] = ()) -> list[Anomaly]:
+    """All anomalies of a history, in the order of the rules; `late` is what its network tells of itself."""
+    facts = Facts(history, bounds, late)
     return [found for rule in RULES for found in rule.find(facts)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +17,8 @@ KILLS = ("client_kill", "client_killed")
 
 Place = tuple[str, int]
 """Topic and partition."""
+Late = tuple[str, str, float, float]
+"""What was under way for long, though nothing was wrong: its sender and receiver, and from when until when."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +147,9 @@ class Topic:
 class Facts:
     """A history as judges read it."""
 
-    def __init__(self, history: History, bounds: Bounds | None = None) -> None:
+    def __init__(self, history: History, bounds: Bounds | None = None, late: Iterable[Late] = ()) -> None:
         self.history = history
+        self.late = list(late)
         self.bounds = bounds or Bounds()
         self.operations = Operations(history)
         self.end = history.events[-1].at if history.events else 0.0
@@ -206,6 +210,13 @@ class Facts:
     def troubled(self, start: float, end: float) -> bool:
         """Whether any fault lasted at any moment between the two."""
         return any(began <= end and over >= start for began, over in self._troubles)
+
+    def was_late(self, process: str, start: float, end: float) -> bool:
+        """Whether anything to or from a process was under way for long, without a fault, between the two."""
+        host = process.partition("#")[0]
+        return any(
+            began <= end and over >= start and host in (sender, receiver) for sender, receiver, began, over in self.late
+        )
 
     def loss_between(self, start: float, end: float) -> bool:
         """Whether power was lost between the two, with an fsync that promises nothing of then."""

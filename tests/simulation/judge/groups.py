@@ -326,11 +326,16 @@ def _past_its_session(facts: Facts, first: Holding, second: Holding) -> list[Eve
 
 def _undisturbed(facts: Facts, first: Holding, second: Holding) -> list[Event]:
     """Whether the first polled as often as it has to, and nothing was wrong anywhere for long enough that both hear
-    all that the coordinator says: then it has let go before the second is given the partition."""
+    all that the coordinator says: then it has let go before the second is given the partition.
+
+    An answer and the next heartbeat that are late one after the other are a session's length together, on a network
+    that nobody has done anything to.
+    """
     since = second.given.at - facts.bounds.undisturbed
     if (second.generation or 0) <= (first.generation or 0):
         return []  # told late
-    if facts.troubled(since, min(first.ended, second.ended, second.given.at + 1.0)):
+    until = min(first.ended, second.ended, second.given.at + 1.0)
+    if facts.troubled(since, until) or facts.was_late(first.process, since, until):
         return []
     awake = [max(since, first.given.at)]
     for poll in facts.operations.of("poll"):

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from .flow import Flow
 from .socket_module import SocketModule
@@ -38,6 +38,19 @@ class Scheduler(Protocol):
     def now(self) -> float: ...
 
     def after(self, seconds: float, act: Callable[[], None]) -> Timer: ...
+
+
+LATE_S: Final = 0.5
+"""Longer than this no spike goes untold."""
+
+
+class Late(NamedTuple):
+    """A segment that took much longer than others, though nothing was wrong: hosts, when it left and when it came."""
+
+    sender: str
+    receiver: str
+    began: float
+    ended: float
 
 
 @dataclass(frozen=True)
@@ -165,6 +178,7 @@ class Network:
 
     Attributes:
         faults: what is wrong with it.
+        late: what was under way for `LATE_S` longer than others, though nothing was wrong.
         trace: told what happens, in words; None where nobody listens.
         tap: given what a socket of a connection sends.
     """
@@ -174,6 +188,7 @@ class Network:
         self.random = scheduler.random
         self.conditions = conditions or Conditions.drawn(scheduler.random)
         self.faults: dict[Fault, None] = {}
+        self.late: list[Late] = []
         self.trace: Callable[[str], None] | None = None
         self.tap: Callable[[StreamSocket, bytes], None] | None = None
         self._bytes = hashlib.sha256()
@@ -377,5 +392,9 @@ class Network:
         conditions, random = self.conditions, self.random
         takes = conditions.latency_s + conditions.jitter_s * random.random() + size / conditions.bandwidth
         if conditions.spikes and random.random() < conditions.spikes:
-            takes += conditions.spike_s * random.random()
+            spike_s = conditions.spike_s * random.random()
+            takes += spike_s
+            if spike_s >= LATE_S:
+                now = self.scheduler.now
+                self.late.append(Late(sender.host.name, receiver.host.name, now, now + takes))
         return takes + sum(fault.delay_s(sender, receiver, size) for fault in self.faults)
