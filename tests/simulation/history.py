@@ -72,6 +72,8 @@ FIELDS: dict[str, tuple[str, str]] = {
     "broker_stopped": ("node", ""),
     "broker_killed": ("node", ""),
     "power_lost": ("node fsync", ""),
+    # The disk refused to sync a segment of a log: what was not synced of it is there or not.
+    "sync_refused": ("node fsync topic partition", ""),
     "broker_paused": ("node seconds", ""),
     # Any other fault, and its end; `quiet`: from here on there are none, and all that waits has to go on.
     "fault": ("fault target seconds detail", ""),

@@ -64,10 +64,19 @@ class SimulatedHost:
         self._start_began = 0.0
         self.bootstrap = self.brokers.bootstrap
         self.moves = nodes is not None
+        world.disk(BROKER).on_refused_sync = self._tell_of_refused_sync
         self.has_upkeep = True
         conditions = world.network.conditions
         self.round_trip_s = 2 * (conditions.latency_s + conditions.jitter_s)
         self.faults = SimulatedFaults(self)
+
+    def _tell_of_refused_sync(self, path: str) -> None:
+        """A log's newest segment is what may lose something: what is rewritten or copied is there elsewhere."""
+        *_, directory, name = path.split("/")
+        if name.endswith(".log"):
+            topic, _, partition = directory.rpartition("-")
+            told = {"node": BROKER, "fsync": self.fsync, "topic": topic, "partition": int(partition)}
+            self.history.note(BROKER, "sync_refused", **told)
 
     def start(self, name: str, main: Callable[[], None]) -> Running:
         if name in self.world.processes:  # it was started again by whoever killed it

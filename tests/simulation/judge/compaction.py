@@ -33,7 +33,7 @@ def last_values(facts: Facts) -> Iterator[Anomaly]:
     """A whole read of a compacted partition has each key's last value; of a key that was deleted, none."""
     for read in facts.finals.values():
         topic = facts.topic(read.topic)
-        if not topic.only_compacted or topic.deletes or facts.losses:
+        if not topic.only_compacted or topic.deletes or facts.losses_of(*read.place):
             continue
         if any(facts.removed_by_request(*read.place, offset) for offset, _ in read.records[:1]):
             continue
@@ -101,7 +101,7 @@ def brought_back(facts: Facts) -> Iterator[Anomaly]:
     """What a whole read lacked within its bounds, a later one does not have."""
     lacking: dict[tuple[str, int, str], list[Read]] = defaultdict(list)
     for read in facts.reads:
-        if not read.final or read.incarnation is None or facts.losses:
+        if not read.final or read.incarnation is None or facts.losses_of(*read.place):
             continue
         key = (*read.place, read.isolation)
         for before in lacking[key]:

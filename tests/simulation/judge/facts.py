@@ -10,6 +10,8 @@ from functools import cached_property
 from tests.simulation.history import Event, History, Operation, Operations
 
 CLOCK_JUMPS = ("clock", "clock_jump")
+GROUPS = "__consumer_offsets"
+"""Where brokers keep groups and their offsets."""
 AT_ONCE = ("cut", "move_leader", "move_coordinator")
 """Faults that nobody ends."""
 KILLS = ("client_kill", "client_killed")
@@ -156,9 +158,9 @@ class Facts:
         self.quiet = next((operation.began for operation in self.operations.of("quiet")), None)
         self.sends = {operation.value["name"]: operation for operation in self.operations.of("send")}
         self.topics = self._topics()
-        self.losses = [
-            event for event in history if event.f == "power_lost" and event.value.get("fsync", "batch") != "batch"
-        ]
+        unsafe = [event for event in history if event.value.get("fsync", "batch") != "batch"]
+        self.losses = [event for event in unsafe if event.f == "power_lost"]
+        self._refused_syncs = [event for event in unsafe if event.f == "sync_refused"]
         faults = self.operations.of("fault")
         self.clock_jumped = any(fault.value.get("fault") in CLOCK_JUMPS for fault in faults)
         self.kills = [fault.invoked for fault in faults if fault.value.get("fault") in KILLS]
@@ -218,19 +220,29 @@ class Facts:
             began <= end and over >= start and host in (sender, receiver) for sender, receiver, began, over in self.late
         )
 
-    def loss_between(self, start: float, end: float) -> bool:
-        """Whether power was lost between the two, with an fsync that promises nothing of then."""
-        return any(start <= loss.at <= end for loss in self.losses)
+    def losses_of(self, topic: str, partition: int | None = None) -> list[Event]:
+        """What may have taken along what a partition had not synced, with an fsync that does not wait for the disk: a
+        loss of power, or a sync of its own log that the disk refused. None is any partition of the topic."""
+        own = [
+            event for event in self._refused_syncs
+            if event.value["topic"] == topic and partition in (None, event.value["partition"])
+        ]  # fmt: skip
+        return self.losses + own
+
+    def loss_between(self, start: float, end: float, topic: str, partition: int | None = None) -> bool:
+        """Whether any of those was between the two."""
+        return any(start <= loss.at <= end for loss in self.losses_of(topic, partition))
 
     def may_be_lost(self, send: Operation) -> bool:
-        """Whether a loss of power may have taken an acknowledged record along, by what its fsync promises."""
+        """Whether a loss of power, or a disk that refused to sync its log, may have taken an acknowledged record along,
+        by what its fsync promises."""
         return any(
             send.began <= loss.at
             and (
                 loss.value["fsync"] == "never"
                 or (loss.at - send.ended <= self.bounds.interval_sync and not self._was_committed(send, loss.at))
             )
-            for loss in self.losses
+            for loss in self.losses_of(send.value["topic"], send.value.get("partition"))
         )
 
     def _was_committed(self, send: Operation, at: float) -> bool:
@@ -255,7 +267,7 @@ class Facts:
             of.retention_ms
             or of.retention_bytes
             or of.deletes
-            or self.losses
+            or self.losses_of(topic, partition)
             or self.clock_jumped
             or self.removed_by_request(topic, partition, 0)
         )

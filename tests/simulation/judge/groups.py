@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.simulation.history import Event, Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
-from tests.simulation.judge.facts import Facts, Place
+from tests.simulation.judge.facts import GROUPS, Facts, Place
 from tests.simulation.judge.reads import steps
 
 STABLE_S: Final = 5.0
@@ -83,7 +83,7 @@ def forgotten(facts: Facts, group: str, topic: str) -> bool:
     """Whether anything may have deleted a group's offsets of a topic."""
     deleted = facts.operations.of("delete_group", "delete_group_offsets")
     of_group = any(each.value["group"] == group and each.type != "fail" for each in deleted)
-    return of_group or bool(facts.topic(topic).deletes) or facts.clock_jumped or bool(facts.losses)
+    return of_group or bool(facts.topic(topic).deletes) or facts.clock_jumped or bool(facts.losses_of(GROUPS))
 
 
 def commits_by_itself(facts: Facts, group: str) -> bool:
@@ -129,7 +129,7 @@ def committed_offsets(facts: Facts) -> Iterator[Anomaly]:
                     what = f"{where} was committed at {latest.offset}, and has no offset"
                     yield anomaly("group-offset-lost", what, latest.shown, read)
             elif all(write.offset != offset for write in possible) and not commits_by_itself(facts, group):
-                if facts.losses:
+                if facts.losses_of(GROUPS):
                     continue
                 yield _unexplained(facts, where, group, (topic, partition), offset, latest, read)
 
@@ -312,7 +312,9 @@ def _past_its_session(facts: Facts, first: Holding, second: Holding) -> list[Eve
     coordinator either, and can tell. A member of KIP-848 is not told how long its session is.
     """
     how = [o.value for o in facts.operations.of("subscribe") if o.process == first.process]
-    if not how or how[-1].get("protocol") != "classic" or how[-1].get("session_timeout") is None or facts.losses:
+    if not how or how[-1].get("protocol") != "classic" or how[-1].get("session_timeout") is None:
+        return []
+    if facts.losses_of(GROUPS):
         return []
     since = second.given.at + facts.bounds.heard
     for read in facts.reads:

@@ -144,7 +144,9 @@ def in_order(facts: Facts) -> Iterator[Anomaly]:
 def sequences(facts: Facts) -> Iterator[Anomaly]:
     """Of a producer's epoch each batch goes on where the one before it ended; an older epoch never comes back, and
     a transaction is of one epoch."""
-    for log in logs(facts) if not facts.losses else ():  # what is lost may be a producer's id, too
+    for log in logs(facts):
+        if facts.losses_of(log.value["topic"], log.value["partition"]):
+            continue  # what is lost may be a producer's id, too
         latest: dict[int, Batch] = {}
         open_: dict[int, Batch] = {}
         old = {batch.producer_id for batch in log.batches if batch.age > FORGOTTEN_S}

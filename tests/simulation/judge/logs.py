@@ -24,7 +24,7 @@ def bounds_go_back(facts: Facts) -> Iterator[Anomaly]:
     }
     for bound, (name, words) in names.items():
         for (topic, partition, _), seen in _observations(facts, bound).items():
-            if facts.losses and bound != "log_start":
+            if bound != "log_start" and facts.losses_of(topic, partition):
                 continue
             if found := _step_back(seen):
                 before, after = found
@@ -116,10 +116,10 @@ def _fsync(facts: Facts, sample: Operation) -> str:
 
 def vanished(facts: Facts) -> Iterator[Anomaly]:
     """With fsync=batch, what any reader was given is there in the end: it was on the disk before it was readable."""
-    if facts.losses:
-        return
     told = set()
     for read in facts.reads:
+        if facts.losses_of(*read.place):
+            continue
         final = facts.finals.get((*read.place, "read_uncommitted"))
         if final is None or read.final or read.incarnation is None or read.incarnation != final.incarnation:
             continue
@@ -237,8 +237,10 @@ def ends(facts: Facts) -> Iterator[Anomaly]:
     """Who asks for the end after an acknowledgement learns of an end behind that record."""
     acknowledged: dict[tuple[str, int], list[tuple[Event, int, Operation]]] = defaultdict(list)
     for send in facts.sends.values():
-        if send.type == "ok" and str(send.value.get("acks", "all")) != "0" and not facts.losses:
+        if send.type == "ok" and str(send.value.get("acks", "all")) != "0":
             at = send.value["topic"], send.value["partition"]
+            if facts.losses_of(*at):
+                continue
             acknowledged[at].append((send.completed, send.value["offset"], send))
     for listed in facts.operations.of("list_offsets"):
         value = listed.value
@@ -327,13 +329,14 @@ def open_ends(facts: Facts) -> Iterator[Anomaly]:
     for end in listed:
         for transaction in facts.transactions.values():
             ended = min((each.began for each in transaction.ends), default=float("inf"))
-            if transaction.begin is None or ended <= end.ended or facts.losses:
+            if transaction.begin is None or ended <= end.ended:
                 continue
             if _may_have_ended(facts, transaction, end):
                 continue
             for send in transaction.sends:
                 for topic, partition, offset in end.value["offsets"]:
                     there = (send.value["topic"], send.value.get("partition")) == (topic, partition)
+                    there = there and not facts.losses_of(topic, partition)
                     if there and send.type == "ok" and send.ended < end.began and offset > send.value["offset"]:
                         where = f"{topic}-{partition}@{send.value['offset']}"
                         what = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.history import Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
-from tests.simulation.judge.facts import Facts, Place, Read
+from tests.simulation.judge.facts import GROUPS, Facts, Place, Read
 from tests.simulation.judge.groups import holdings
 
 
@@ -60,7 +60,8 @@ def _left_alone(facts: Facts, group: str, topic: str) -> bool:
     if any(seek.value.get("group") == group and seek.value["offset"] != "committed" for seek in sought):
         return False
     of = facts.topic(topic)
-    return not (of.deletes or of.compacted or facts.losses or facts.clock_jumped)
+    lost = facts.losses_of(topic) or facts.losses_of(GROUPS)
+    return not (of.deletes or of.compacted or lost or facts.clock_jumped)
 
 
 def left_behind(facts: Facts) -> Iterator[Anomaly]:

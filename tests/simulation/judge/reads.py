@@ -89,7 +89,7 @@ def _between(facts: Facts, before: Standing, read: Read) -> Iterator[Anomaly]:
 
 def _may_start_over(facts: Facts, read: Read) -> bool:
     """Whether the position may have been out of range, so that the reset decided: of a log cut off, or made anew."""
-    return bool(facts.losses or facts.topic(read.topic).deletes)
+    return bool(facts.losses_of(*read.place) or facts.topic(read.topic).deletes)
 
 
 def left_out(facts: Facts, read: Read, start: int, end: int) -> tuple[str, int, list[Event] | Operation] | None:
@@ -97,7 +97,7 @@ def left_out(facts: Facts, read: Read, start: int, end: int) -> tuple[str, int, 
 
     What a whole read in the end still has, under the same isolation, was there all the time.
     """
-    if start >= end or facts.losses:
+    if start >= end or facts.losses_of(*read.place):
         return None
     if facts.start_may_move(*read.place) and "earliest" not in _reset(facts, read):
         return None

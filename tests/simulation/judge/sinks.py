@@ -67,7 +67,7 @@ def rows(facts: Facts) -> Iterator[Anomaly]:
     told: set[tuple[str, str]] = set()
     for batch in facts.operations.of("sink_batch"):
         topic = batch.value["topic"]
-        if topic not in there or facts.losses or facts.topic(topic).deletes:
+        if topic not in there or facts.losses_of(topic) or facts.topic(topic).deletes:
             continue
         attempts = [
             each for each in facts.operations.of("sink_batch")

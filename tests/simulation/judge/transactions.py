@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.simulation.history import Event, Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
-from tests.simulation.judge.facts import Facts, Read, Transaction
+from tests.simulation.judge.facts import GROUPS, Facts, Read, Transaction
 
 
 def dirty_reads(facts: Facts) -> Iterator[Anomaly]:
@@ -66,7 +66,7 @@ def _undelivered(facts: Facts, transaction: Transaction) -> Operation | None:
         read = [read for (topic, _, isolation), read in facts.finals.items()
                 if topic == send.value["topic"] and isolation == "read_committed"]  # fmt: skip
         of = facts.topic(send.value["topic"])
-        gone = of.deletes or of.compacted or facts.losses or any(facts.start_may_move(*each.place) for each in read)
+        gone = of.deletes or of.compacted or any(facts.start_may_move(*each.place) for each in read)
         killed = facts.killed(send.process, send.began) < float("inf")
         readable = any(send.value["name"] in each.names for each in read)
         if late and send.type != "fail" and read and not gone and not killed and not readable:
@@ -93,7 +93,12 @@ def _committed_read_over(facts: Facts, send) -> Read | None:
 def intermediate_reads(facts: Facts) -> Iterator[Anomaly]:
     """G1b: a reader of committed records that went past a transaction on a partition was given all of it there."""
     for read in facts.reads:
-        if read.isolation != "read_committed" or not read.records or read.incarnation is None or facts.losses:
+        if (
+            read.isolation != "read_committed"
+            or not read.records
+            or read.incarnation is None
+            or facts.losses_of(*read.place)
+        ):
             continue
         first, last = read.records[0][0], read.records[-1][0]
         met: dict[str, str] = {}
@@ -244,7 +249,9 @@ def _write_edges(facts: Facts) -> Edges:
     last: dict[tuple, list] = {}
     for send in facts.sends.values():
         transaction = facts.transaction_of(send.value["name"])
-        if transaction is None or transaction.transactional_id is None or send.type != "ok" or facts.losses:
+        if transaction is None or transaction.transactional_id is None or send.type != "ok":
+            continue
+        if facts.losses_of(send.value["topic"], send.value["partition"]):
             continue
         incarnation = facts.incarnation(send, send.value["topic"])
         if incarnation is not None:
@@ -327,7 +334,7 @@ def made_once(facts: Facts) -> Iterator[Anomaly]:
         if len(results) > 1 and sent is not None and sent.value.get("kind") != "plain":  # which may stand twice itself
             names = [name for name, _, _ in results]
             shown = [facts.sends[name] for name in names]
-            if facts.loss_between(min(send.began for send in shown), max(send.began for send in shown)):
+            if facts.loss_between(min(send.began for send in shown), max(send.began for send in shown), GROUPS):
                 continue  # what was committed may be there, and the group's offsets that came with it not
             ends = [end for name in names for end in _ends(facts.transaction_of(name))]
             what = f"{source} was consumed by {group} and made into {' and '.join(names)} in {topic}, all committed"

@@ -68,7 +68,9 @@ def duplicates(facts: Facts) -> Iterator[Anomaly]:
             places[name, read.incarnation].setdefault((read.partition, offset), read)
     for (name, incarnation), at in places.items():
         send = facts.sends.get(name)
-        if len(at) < 2 or incarnation is None or send is None or send.value.get("kind") == "plain" or facts.losses:
+        if len(at) < 2 or incarnation is None or send is None or send.value.get("kind") == "plain":
+            continue
+        if facts.losses_of(send.value["topic"]):
             continue
         (first, second), topic = sorted(at)[:2], send.value["topic"]
         where = " and ".join(f"{topic}-{partition}@{offset}" for partition, offset in (first, second))
@@ -87,8 +89,8 @@ def inconsistent_offsets(facts: Facts) -> Iterator[Anomaly]:
                 place = send.value["topic"], send.value["partition"], incarnation, send.value["offset"]
                 seen.append((*place, send.value["name"], send))
     for read in facts.reads:
-        # What a reader saw before power was lost, with an fsync that promises nothing, may be written anew.
-        if read.incarnation is not None and not facts.loss_between(read.operation.began, facts.end):
+        # What a reader saw before it was lost, with an fsync that promises nothing, may be written anew.
+        if read.incarnation is not None and not facts.loss_between(read.operation.began, facts.end, *read.place):
             seen += [(*read.place, read.incarnation, offset, name, read.operation) for offset, name in read.records]
     for topic, partition, incarnation, offset, name, operation in seen:
         key = topic, partition, incarnation, offset
@@ -153,12 +155,14 @@ def _at(topic: str, partition: int, send: Operation, offset: int) -> str:
 def _offsets(facts: Facts) -> dict[str, tuple[int, int]]:
     """Partition and offset of each send, by its acknowledgement or where it was read; not where logs were cut off."""
     found: dict[str, tuple[int, int]] = {}
-    if facts.losses:
-        return found
     for name, send in facts.sends.items():
+        if facts.losses_of(send.value["topic"]):
+            continue
         if send.type == "ok" and str(send.value.get("acks", "all")) != "0":
             found[name] = send.value["partition"], send.value["offset"]
     for read in facts.reads:
+        if facts.losses_of(read.topic):
+            continue
         for offset, name in read.records:
             if name in facts.sends and read.incarnation is not None and facts.sends[name].value.get("kind") != "plain":
                 found.setdefault(name, (read.partition, offset))

@@ -25,6 +25,20 @@ def _the_high_watermark_goes_back(story):
     )
 
 
+@planted("high-watermark-back")
+def _the_high_watermark_goes_back_where_another_partition_lost_what_was_not_synced(story):
+    story.state(high_watermark=5)
+    story.note("world", "sync_refused", node=1, fsync="interval", topic="t", partition=1)
+    story.state(high_watermark=4)
+
+
+@innocent
+def _the_high_watermark_goes_back_with_what_the_disk_refused_to_sync(story):
+    story.state(high_watermark=5)
+    story.note("world", "sync_refused", node=1, fsync="interval", topic="t", partition=0)
+    story.state(high_watermark=4)
+
+
 @innocent
 def _bounds_go_on(story):
     story.state(log_start=3, last_stable=4, high_watermark=5, open=[[1, 0, 4, 0.0]])

@@ -64,6 +64,50 @@ def _all_of_never_may_be_lost_with_the_power(story):
     story.final((0, "b"))
 
 
+def _refused_sync(story, *, fsync="interval", partition=0, wait=0.0):
+    story.send("a", 0)
+    story.wait(wait)
+    story.note("world", "sync_refused", node=1, fsync=fsync, topic="t", partition=partition)
+
+
+@innocent
+def _a_second_of_interval_is_lost_with_a_sync_that_the_disk_refused(story):
+    _refused_sync(story)
+    story.final()
+
+
+@planted("lost-write")
+def _lost_with_a_sync_that_the_disk_refused_before_anybody_was_answered(story):
+    _refused_sync(story, fsync="batch")
+    story.final()
+
+
+@planted("lost-write")
+def _lost_with_a_sync_of_another_partition_that_the_disk_refused(story):
+    _refused_sync(story, partition=1)
+    story.final()
+
+
+@planted("lost-write")
+def _lost_with_a_sync_that_the_disk_refused_long_after_it(story):
+    _refused_sync(story, wait=60)
+    story.final()
+
+
+@planted("lost-write")
+def _written_after_the_disk_refused_a_sync_and_lost(story):
+    _refused_sync(story)
+    story.send("b", 0)
+    story.final()
+
+
+@innocent
+def _an_offset_is_given_again_where_the_disk_refused_a_sync(story):
+    _refused_sync(story)
+    story.send("b", 0)
+    story.final((0, "b"))
+
+
 @innocent
 def _acks_0_and_what_nobody_acknowledged_may_be_lost(story):
     story.send("a", -1, acks="0", kind="plain")

@@ -101,6 +101,7 @@ class SimulatedDisk(Files):
         is_dead: whether it was.
         faults: what fails, of `DiskFault` and `SlowDisk`.
         capacity: how many bytes files can have; None for any number.
+        on_refused_sync: told the path of each file of which a sync fails.
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class SimulatedDisk(Files):
         self.is_dead = False
         self.faults: dict[DiskFault | SlowDisk, None] = {}
         self.capacity: int | None = None
+        self.on_refused_sync: Callable[[str], None] = lambda path: None
         self._upon: dict[str, list[Callable[[], None]]] = {}
 
     # What befalls it -----------------------------------------------------------------------------------------------
@@ -388,6 +390,7 @@ class SimulatedDisk(Files):
                 self._strike("sync", path)
             except OSError:
                 node.fail_to_sync(self._random)
+                self.on_refused_sync(path)
                 raise
             self._change(node.sync)
 
