@@ -152,7 +152,9 @@ class Sinking(Actor):
         """Each step of a driver is a process of Spark's, which may end at any moment while the driver lives on."""
         with Client(self._properties("driver")) as client:
             if self.is_loading and self.random.random() < self.spec.get("interrupt", 0.0):
-                threading.Thread(target=_end, args=[client, self.random.random() ** 2 * 2]).start()
+                ending = threading.Thread(target=_end, args=[client, self.random.random() ** 2 * 2])
+                self._attempts.append(ending)  # it may sleep longer than the query goes on
+                ending.start()
             yield client
 
     # Tasks ---------------------------------------------------------------------------------------------------------
