@@ -49,6 +49,37 @@ def _one_poll_goes_back(story):
     story.poll((1, "b"), (0, "a"))
 
 
+@planted("int-nonmonotonic-poll")
+def _one_poll_goes_back_in_a_topic_that_was_made_anew_before(story):
+    story.create()
+    story.call("admin", "delete_topic", topic="t")
+    story.create()
+    story.send("a", 0)
+    story.send("b", 1)
+    story.poll((1, "b"), (0, "a"))
+
+
+@planted("int-nonmonotonic-poll")
+def _one_poll_goes_back_in_a_topic_that_is_made_anew_after_both(story):
+    story.create()
+    story.send("a", 0)
+    story.send("b", 1)
+    story.call("admin", "delete_topic", topic="t")
+    story.create()
+    story.poll((1, "b"), (0, "a"))
+
+
+@innocent
+def _one_poll_gives_the_end_of_a_topic_and_the_beginning_of_the_next_of_its_name(story):
+    story.create()
+    story.send("a", 0)
+    story.send("b", 1)
+    story.call("admin", "delete_topic", topic="t")
+    story.create()
+    story.send("c", 0)
+    story.poll((0, "a"), (1, "b"), (0, "c"))
+
+
 @innocent
 def _what_was_not_committed_is_given_to_the_next_owner_again(story):
     story.send("a", 0)
