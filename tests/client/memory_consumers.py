@@ -168,7 +168,7 @@ class MemoryConsumer:
         while not is_ready() and self._room.driver.now() < until:
             self._room.step(until)
 
-    async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
+    async def result(self, function: Callable[[], Work[Result]], deadline: float) -> Result:
         ended: list[tuple[Any, Exception | None]] = []
         self.core.tasks.start(object(), function(), lambda result, error: ended.append((result, error)))
         while not ended:

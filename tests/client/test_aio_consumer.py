@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -112,6 +113,22 @@ def test_two_tasks_at_a_time_are_refused_and_another_one_wakes_it(bootstrap: str
             assert await consumer.poll(0) == []
 
     run(main)
+
+
+def test_a_poll_whose_process_was_stopped_for_longer_than_it_waits_gives_nothing(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with AsyncConsumer(bootstrap) as consumer:
+            await consumer.assign({("t", 0): "latest"})
+            assert await consumer.poll(0.05) == []
+            waiting = asyncio.create_task(consumer.poll(0.5))
+            await asyncio.sleep(0.01)
+            monotonic = time.monotonic
+            monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 5)
+            assert await waiting == []
+
+    asyncio.run(main())
 
 
 def test_members_in_a_task_group_share_the_partitions_and_leave_with_it(bootstrap: str, run: Main) -> None:  # noqa: F811

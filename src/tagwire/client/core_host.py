@@ -58,11 +58,8 @@ class CoreHost(Protocol):
     async def aside(self, call: Callable[[], None]) -> None:
         """Has something done that may wait for others than brokers, or take long, without keeping anybody else."""
 
-    async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
-        """What the coroutine that `function` begins gives or raises.
-
-        Args:
-            outlives: whether it goes on after whoever waits for it has given up; otherwise it may be ended then.
+    async def result(self, function: Callable[[], Work[Result]], deadline: float) -> Result:
+        """What the coroutine that `function` begins gives or raises. It goes on where whoever waits for it gives up.
 
         Raises:
             RequestTimeoutError: it was not begun or not ended by the deadline.

@@ -115,9 +115,7 @@ class CoreThread:
             future.cancel()
             raise RequestTimeoutError(f"the {self._owner} was busy with brokers that do not respond") from None
 
-    async def result(
-        self, function: Callable[[], Coroutine[Result]], deadline: float, *, outlives: bool = True
-    ) -> Result:
+    async def result(self, function: Callable[[], Coroutine[Result]], deadline: float) -> Result:
         """`call`, for what may be awaited elsewhere; it blocks."""
         return self.call(function, deadline)
 

@@ -164,9 +164,11 @@ class Consuming(Actor):
         if partitions:
             chosen = self.random.sample(partitions, self.random.randint(1, len(partitions)))
             await consumer.pause(chosen)
-            await self.poll(consumer)
-            await self.breathe(self.spec["pace"])
-            await consumer.resume([each for each in chosen if each in consumer.assignment()])
+            try:
+                await self.poll(consumer)
+                await self.breathe(self.spec["pace"])
+            finally:  # a poll may fail, and the member reads on
+                await consumer.resume([each for each in chosen if each in consumer.assignment()])
 
     async def _doze(self, consumer: AsyncConsumer) -> None:
         """Stays away from `poll` for about as long as a member may, or longer."""

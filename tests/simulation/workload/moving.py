@@ -72,10 +72,12 @@ class Moving(Transacting):
     async def _hold(self, consumer: AsyncConsumer, reading: _Reading) -> None:
         """Works for a while, paused. What is given all the same, of partitions that come meanwhile, is read again when
         the transaction is over."""
-        for _ in range(self.random.randint(1, 8)):
-            await consumer.pause(sorted(consumer.assignment()))
-            await reading.poll(consumer)
-        await consumer.resume(sorted(consumer.assignment()))
+        try:
+            for _ in range(self.random.randint(1, 8)):
+                await consumer.pause(sorted(consumer.assignment()))
+                await reading.poll(consumer)
+        finally:  # a poll may fail, and the loop reads on
+            await consumer.resume(sorted(consumer.assignment()))
 
     async def _send_offsets(
         self, offsets: dict[TopicPartition, int], member: GroupMetadata, producer: AsyncProducer

@@ -63,33 +63,29 @@ class CoreTask:
         await asyncio.to_thread(call)
 
     async def wait_for(self, is_ready: Callable[[], bool], until: float) -> None:
-        """Waits until a step has made `is_ready` true, or until a time. Raises TagwireError: the work has ended."""
-        await self.result(lambda: _readiness(is_ready, until), until, outlives=False)
+        """Waits until a step has made `is_ready` true, or until a time, which is nothing to fail by: where the loop was
+        kept from running, or the process stopped, it is over as soon as that goes on. Raises TagwireError: the work has
+        ended."""
+        future = self._begin(lambda: _readiness(is_ready, until))
+        try:
+            await future
+        finally:  # nobody waits for it any more
+            if future in self._begun:
+                self._begun.pop(future)
+                self._tasks.stop(future)
 
-    async def result(self, function: Callable[[], Work[Result]], deadline: float, *, outlives: bool = True) -> Result:
-        """What the coroutine that `function` begins gives or raises.
-
-        Args:
-            outlives: whether it goes on where the task is cancelled; otherwise it ends where it waits.
+    async def result(self, function: Callable[[], Work[Result]], deadline: float) -> Result:
+        """What the coroutine that `function` begins gives or raises. It goes on where the task is cancelled.
 
         Raises:
             RequestTimeoutError: it was not done by the deadline. TagwireError: the work has ended.
         """
-        self.require_waitable()
-        if self._is_over:
-            raise self._closed()
-        future: asyncio.Future[Result] = self.driver.loop.create_future()
-        self._begun[future] = None
-        core_step(self._tasks.start, future, function(), partial(self._settle, future))
-        self.driver.turn_soon()
+        future = self._begin(function)
         late = self.driver.loop.call_later(max(deadline - self.driver.now(), 0.0) + _GRACE, self._expire, future)
         try:
             return await future
         finally:
             late.cancel()
-            if not outlives and future in self._begun:
-                self._begun.pop(future, None)
-                self._tasks.stop(future)
 
     def step(self) -> float:
         """For the driver: the work's next step, and when the one after it is due."""
@@ -118,6 +114,16 @@ class CoreTask:
                 _fail(future, self._closed())
         self._begun.clear()
         self.driver.close()
+
+    def _begin(self, function: Callable[[], Work[Result]]) -> asyncio.Future[Result]:
+        self.require_waitable()
+        if self._is_over:
+            raise self._closed()
+        future: asyncio.Future[Result] = self.driver.loop.create_future()
+        self._begun[future] = None
+        core_step(self._tasks.start, future, function(), partial(self._settle, future))
+        self.driver.turn_soon()
+        return future
 
     def _settle(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
         self._begun.pop(future, None)
