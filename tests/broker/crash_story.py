@@ -89,7 +89,7 @@ class Story:
         self.groups = Groups(CoordinatorLog(self.topics, OFFSETS), self.topics, most=100)
         self.ids = ProducerIds(self.disk, self.data.path, self.pool)
         log = CoordinatorLog(self.topics, TRANSACTIONS)
-        self.transactions = Transactions(log, self.topics, self.groups, self.ids)
+        self.transactions = Transactions(log, self.topics, lambda: self.groups, self.ids)
         self.ids.load()
         self.topics.load()
         self.groups.load()

@@ -84,7 +84,7 @@ class Parts:
         self.groups = Groups(CoordinatorLog(self.topics, OFFSETS), self.topics, most=100, clock=lambda: self.now[0])
         self.ids = ProducerIds(disk, self.data.path, pool)
         log = CoordinatorLog(self.topics, TRANSACTIONS)
-        self.transactions = Transactions(log, self.topics, self.groups, self.ids, clock=lambda: self.now[0])
+        self.transactions = Transactions(log, self.topics, lambda: self.groups, self.ids, clock=lambda: self.now[0])
         self.ids.load()
         self.topics.load()
         self.groups.load()

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tagwire.broker import handlers
+from tagwire.broker import Broker, handlers
 from tagwire.broker.registry import HANDLERS
 from tagwire.broker.served_apis import SERVED
+from tagwire.client import Admin, NewTopic, OffsetAndMetadata
+from tagwire.partitions import TopicPartition
 from tagwire.spec.api_keys import ApiKey
 
 HEAVY = {"click", "jinja2", "jsonschema", "numpy", "pandas", "pyarrow", "pyspark", "pytest", "rich", "typer"}
@@ -19,7 +21,7 @@ ROOMS = {"capture", "cli", "client", "doctor", "reference", "spark", "values"}
 
 LOADED = "import json, sys; print(json.dumps(sorted(sys.modules)))"
 
-IMPORTED = f"import tagwire.broker; {LOADED}"
+IMPORTED = f"from tagwire.broker import Broker; {LOADED}"
 
 STARTED = f"from tagwire.broker import Broker\nwith Broker(): pass\n{LOADED}"
 
@@ -64,6 +66,25 @@ def test_a_broker_loads_the_handlers_that_requests_ask_for(program: str) -> None
         module.rpartition(".")[2] for module in loaded(program) if is_of(module, {"broker"}) and "handlers." in module
     }
     assert found == {"api_versions"}
+
+
+@pytest.mark.parametrize("program", [IMPORTED, STARTED], ids=["imported", "started"])
+def test_a_broker_without_groups_does_not_load_what_they_are_made_of(program: str) -> None:
+    found = loaded(program)
+    assert "tagwire.broker.store" in found
+    assert {module for module in found if is_of(module, {"broker"}) and ".groups." in module} <= {
+        "tagwire.broker.groups.group_settings"
+    }
+
+
+def test_groups_that_were_stored_are_loaded_when_a_broker_starts(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker, Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic("t")])
+        admin.alter_group_offsets("g", {TopicPartition("t", 0): OffsetAndMetadata(7)})
+    program = f"import sys\nfrom tagwire.broker import Broker\nwith Broker({str(tmp_path)!r}): pass\n{LOADED}"
+    assert "tagwire.broker.groups.coordinator" in loaded(program)
+    with Broker(tmp_path) as broker, Admin(broker.bootstrap) as admin:
+        assert admin.group_offsets("g")[TopicPartition("t", 0)].offset == 7
 
 
 def test_what_is_told_before_a_handler_is_loaded_is_what_it_states() -> None:

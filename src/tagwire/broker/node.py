@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tagwire.broker.fetch_sessions import FetchSessions
 from tagwire.broker.hooks import Hooks
 from tagwire.broker.quotas.throttles import Throttles
 from tagwire.broker.store import Store
+
+if TYPE_CHECKING:
+    from tagwire.broker.groups.coordinator import Groups
 
 
 class Node:
@@ -17,7 +22,7 @@ class Node:
         hooks: what the program that runs it can reach.
 
     Attributes:
-        settings, cluster_id, data_path, files, topics, groups, transactions, producer_ids, scram_users, quotas, disk,
+        settings, cluster_id, data_path, files, topics, transactions, producer_ids, scram_users, quotas, disk,
             image, controller, authorizer, room_for: the store's.
         node_id, hooks: as given.
         fetch_sessions: of its readers that have one (KIP-227).
@@ -26,11 +31,11 @@ class Node:
 
     def __init__(self, store: Store, node_id: int, hooks: Hooks) -> None:
         self.settings = store.settings
+        self._store = store
         self.cluster_id = store.cluster_id
         self.data_path = store.data_path
         self.files = store.files
         self.topics = store.topics
-        self.groups = store.groups
         self.transactions = store.transactions
         self.producer_ids = store.producer_ids
         self.scram_users = store.scram_users
@@ -44,6 +49,11 @@ class Node:
         self.hooks = hooks
         self._mutations = store.mutations
         self.restart()
+
+    @property
+    def groups(self) -> Groups:
+        """The store's, loaded when they are first asked for."""
+        return self._store.groups
 
     def coordinates(self, kind: int, key: str) -> bool:
         """Whether it coordinates a group or a transactional id."""

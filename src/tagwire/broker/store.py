@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tagwire.broker import scheduler
 from tagwire.broker.authorization.authorizer import Authorizer
 from tagwire.broker.cluster_image import ClusterImage
 from tagwire.broker.controller import Controller
 from tagwire.broker.coordinator_log import CoordinatorLog
-from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.quotas.stored import ClientQuotas
 from tagwire.broker.quotas.throttles import mutation_meters
@@ -32,6 +32,9 @@ from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.coordinator import Transactions
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
+
+if TYPE_CHECKING:
+    from tagwire.broker.groups.coordinator import Groups
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -50,7 +53,7 @@ class Store:
         data_path: where its topics are.
         files: by what it is read and written.
         topics: its topics.
-        groups, transactions: its consumer groups and transactional ids.
+        transactions: its transactional ids.
         producer_ids: where producers get their ids.
         scram_users: who can come in by SCRAM.
         quotas, mutations: what clients may take, and who has taken how much of the controller.
@@ -84,16 +87,11 @@ class Store:
             self.image = image(self._data.node_id)
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync, self.image)
             self.controller = Controller(self.topics, self.image)
-            self.groups = Groups(
-                CoordinatorLog(self.topics, OFFSETS),
-                self.topics,
-                settings.groups,
-                most=settings.max_groups,
-                most_bytes=settings.max_groups_bytes,
-            )
+            self._groups: Groups | None = None
+            self._starts_groups = False
             self.producer_ids = ProducerIds(files, self._data.path, self.disk)
             self.transactions = Transactions(
-                CoordinatorLog(self.topics, TRANSACTIONS), self.topics, self.groups, self.producer_ids
+                CoordinatorLog(self.topics, TRANSACTIONS), self.topics, lambda: self.groups, self.producer_ids
             )
             self.scram_users = ScramUsers(settings, files, self._data.path, self.disk)
             self.quotas = ClientQuotas(files, self._data.path, self.disk)
@@ -106,7 +104,8 @@ class Store:
                     self.authorizer.load()
                 self.producer_ids.load()
                 self.topics.load()
-                self.groups.load()
+                if self.topics.get(OFFSETS) is not None:
+                    self._groups = self._load_groups()
                 self.transactions.load()
             except BaseException:
                 self.topics.abandon()
@@ -119,6 +118,33 @@ class Store:
         self.files = files
         self.node_id = self._data.node_id
         self.cluster_id = self._data.cluster_id
+
+    @property
+    def groups(self) -> Groups:
+        """Its consumer groups. What they are made of is a seventh of what a broker loads: without any it is loaded when
+        somebody asks for one.
+
+        Raises:
+            StorageError: they cannot be read.
+        """
+        if self._groups is None:
+            self._groups = self._load_groups()
+            if self._starts_groups:
+                self._groups.start()
+        return self._groups
+
+    def _load_groups(self) -> Groups:
+        from tagwire.broker.groups.coordinator import Groups
+
+        groups = Groups(
+            CoordinatorLog(self.topics, OFFSETS),
+            self.topics,
+            self.settings.groups,
+            most=self.settings.max_groups,
+            most_bytes=self.settings.max_groups_bytes,
+        )
+        groups.load()
+        return groups
 
     def _authorizer(self, files: Files) -> Authorizer | None:
         settings = self.settings
@@ -153,14 +179,16 @@ class Store:
 
     def start_scheduler(self) -> None:
         """Begin what is done by the clock."""
-        self.groups.start()
+        self._starts_groups = True
+        if self._groups is not None:
+            self._groups.start()
         self.transactions.start()
         duties: list[tuple[float, Callable[[], Awaitable[None] | None]]] = [
             (scheduler.RETENTION_EVERY_S, partial(scheduler.expire, self.topics)),
             (scheduler.COMPACTION_EVERY_S, partial(scheduler.compact, self.topics, self._data, self._stopping)),
             (scheduler.RECOVERY_POINTS_EVERY_S, partial(scheduler.save_recovery_points, self.topics, self._data)),
             (scheduler.GROUPS_EVERY_S, self._forget_missing),
-            (scheduler.GROUPS_EVERY_S, self.groups.expire),
+            (scheduler.GROUPS_EVERY_S, self._expire_groups),
             (scheduler.TRANSACTIONS_EVERY_S, self.transactions.expire),
         ]
         if self.settings.fsync == "interval":
@@ -170,7 +198,12 @@ class Store:
 
     async def _forget_missing(self) -> None:
         """Delete offsets of topics whose deletion a crash or the disk cut short."""
-        await self.groups.forget_missing(lambda partition: self.topics.partition(*partition) is not None)
+        if self._groups is not None:
+            await self._groups.forget_missing(lambda partition: self.topics.partition(*partition) is not None)
+
+    async def _expire_groups(self) -> None:
+        if self._groups is not None:
+            await self._groups.expire()
 
     async def close(self) -> None:
         """Finish every append, bring every log to the disk, and let go of the data directory.
@@ -180,7 +213,8 @@ class Store:
         self._stopping.set()
         await asyncio.gather(*self._scheduled)
         await self.transactions.close()
-        await self.groups.close()
+        if self._groups is not None:
+            await self._groups.close()
         await self.topics.settle()
         await asyncio.to_thread(self._close)
 

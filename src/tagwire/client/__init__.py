@@ -1,7 +1,8 @@
 """Talking to brokers over blocking sockets: Client, Producer, Consumer, Reader, Admin."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from tagwire.names_on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from tagwire.client.admin import (
@@ -151,53 +152,80 @@ __all__ = [
     "partition_of",
 ]
 
-# Each name is imported when it is used: all of them take twice as long as a Client, for which alone Spark starts
-# processes.
-_MODULES: Final = {
-    "Client": "tagwire.client.client",
-    "Consumer": "tagwire.client.consuming.consumer",
-    "ConsumerOptions": "tagwire.client.consuming.consumer_settings",
-    "RebalanceListener": "tagwire.client.consuming.listener",
-    "ClusterMetadata": "tagwire.client.metadata",
-    "Node": "tagwire.client.metadata",
-    "PartitionMetadata": "tagwire.client.metadata",
-    "TopicMetadata": "tagwire.client.metadata",
-    "MetricValues": "tagwire.client.metrics",
-    "ClientCredentials": "tagwire.client.oauth_endpoint",
-    "TokenRefresh": "tagwire.client.oauth_login",
-    "OAuthToken": "tagwire.client.oauth_token",
-    "Committed": "tagwire.client.offset_ranges",
-    "Lag": "tagwire.client.offset_ranges",
-    "Position": "tagwire.client.offset_ranges",
-    "AtTimestamp": "tagwire.client.offset_spec",
-    "Delivery": "tagwire.client.producing",
-    "GroupMetadata": "tagwire.client.producing",
-    "Partitioner": "tagwire.client.producing",
-    "Producer": "tagwire.client.producing",
-    "ProducerIdentity": "tagwire.client.producing",
-    "ProducerOptions": "tagwire.client.producing",
-    "RecordMetadata": "tagwire.client.producing",
-    "RowsDelivery": "tagwire.client.producing",
-    "RowsMetadata": "tagwire.client.producing",
-    "StickyPartition": "tagwire.client.producing",
-    "end_transaction": "tagwire.client.producing",
-    "murmur2": "tagwire.client.producing",
-    "partition_of": "tagwire.client.producing",
-    "Reader": "tagwire.client.reader",
-    "ReaderOptions": "tagwire.client.reader_settings",
-    "Security": "tagwire.client.security",
-    "EARLIEST": "tagwire.partitions",
-    "LATEST": "tagwire.partitions",
-    "TopicPartition": "tagwire.partitions",
-}
-
+# Spark starts processes for a Client alone: all of these take twice as long.
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_MODULES.get(name, "tagwire.client.admin")), name)
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = names_on_demand(
+        __name__,
+        {
+            "tagwire.client.admin": (
+                "ANY_NAME",
+                "DEFAULT_NAME",
+                "AccessControlEntry",
+                "AccessControlEntryFilter",
+                "AclBinding",
+                "AclBindingFilter",
+                "Admin",
+                "Append",
+                "BrokerDescription",
+                "ClientQuotaAlteration",
+                "ClientQuotaEntity",
+                "ClientQuotaFilter",
+                "ClusterDescription",
+                "ConfigEntry",
+                "ConfigResource",
+                "FeatureUpdate",
+                "GroupDescription",
+                "GroupLag",
+                "GroupListing",
+                "GroupMember",
+                "LogDir",
+                "NewTopic",
+                "OffsetAndMetadata",
+                "PartitionEnd",
+                "PartitionLag",
+                "PartitionReassignment",
+                "ProducerState",
+                "Replica",
+                "ReplicaLogDirInfo",
+                "ResourcePattern",
+                "ResourcePatternFilter",
+                "ScramCredentialInfo",
+                "Subtract",
+                "TopicPartitionReplica",
+                "TransactionDescription",
+                "TransactionListing",
+                "UserScramCredentialDeletion",
+                "UserScramCredentialUpsertion",
+            ),
+            "tagwire.client.client": ("Client",),
+            "tagwire.client.consuming.consumer": ("Consumer",),
+            "tagwire.client.consuming.consumer_settings": ("ConsumerOptions",),
+            "tagwire.client.consuming.listener": ("RebalanceListener",),
+            "tagwire.client.metadata": ("ClusterMetadata", "Node", "PartitionMetadata", "TopicMetadata"),
+            "tagwire.client.metrics": ("MetricValues",),
+            "tagwire.client.oauth_endpoint": ("ClientCredentials",),
+            "tagwire.client.oauth_login": ("TokenRefresh",),
+            "tagwire.client.oauth_token": ("OAuthToken",),
+            "tagwire.client.offset_ranges": ("Committed", "Lag", "Position"),
+            "tagwire.client.offset_spec": ("AtTimestamp",),
+            "tagwire.client.producing": (
+                "Delivery",
+                "GroupMetadata",
+                "Partitioner",
+                "Producer",
+                "ProducerIdentity",
+                "ProducerOptions",
+                "RecordMetadata",
+                "RowsDelivery",
+                "RowsMetadata",
+                "StickyPartition",
+                "end_transaction",
+                "murmur2",
+                "partition_of",
+            ),
+            "tagwire.client.reader": ("Reader",),
+            "tagwire.client.reader_settings": ("ReaderOptions",),
+            "tagwire.client.security": ("Security",),
+            "tagwire.partitions": ("EARLIEST", "LATEST", "TopicPartition"),
+        },
+    )

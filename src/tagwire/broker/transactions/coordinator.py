@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
-from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.storage.batch import batch_of
@@ -25,6 +25,9 @@ from tagwire.escaping import told
 from tagwire.partitions import TopicPartition
 from tagwire.records import batch_headers, write_end_transaction
 from tagwire.records.internal_topics import OFFSETS
+
+if TYPE_CHECKING:
+    from tagwire.broker.groups.coordinator import Groups
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -43,7 +46,7 @@ class Transactions:
     Args:
         log: where they are stored.
         topics: the logs that are marked.
-        groups: whose offsets become part of transactions.
+        groups: gives those whose offsets become part of transactions.
         producer_ids: where new ids come from.
         clock: milliseconds since 1970, what timeouts are measured by: they go on while the broker is stopped.
     """
@@ -52,7 +55,7 @@ class Transactions:
         self,
         log: CoordinatorLog,
         topics: Topics,
-        groups: Groups,
+        groups: Callable[[], Groups],
         producer_ids: ProducerIds,
         clock: Callable[[], int] = wall_ms,
     ) -> None:
@@ -341,7 +344,7 @@ class Transactions:
             except StorageError as error:
                 raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         if where[0] == OFFSETS:
-            self._groups.end_transaction(producer_id, committed=commit)
+            self._groups().end_transaction(producer_id, committed=commit)
 
     async def _logged(self, transactional_id: str, work: Coroutine[object, None, None]) -> None:
         try:

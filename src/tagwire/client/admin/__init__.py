@@ -1,8 +1,9 @@
 """Looking after a cluster: topics, records, configs, groups and their offsets, transactions, who may do what, replicas,
 the cluster itself."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from tagwire.names_on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from tagwire.client.admin.acls import (
@@ -78,55 +79,41 @@ __all__ = [
     "UserScramCredentialUpsertion",
 ]
 
-# Each name is imported when it is used: a Reader needs few of them.
-_MODULES: Final = {
-    "AccessControlEntry": "tagwire.client.admin.acls",
-    "AccessControlEntryFilter": "tagwire.client.admin.acls",
-    "AclBinding": "tagwire.client.admin.acls",
-    "AclBindingFilter": "tagwire.client.admin.acls",
-    "ResourcePattern": "tagwire.client.admin.acls",
-    "ResourcePatternFilter": "tagwire.client.admin.acls",
-    "Admin": "tagwire.client.admin.admin",
-    "BrokerDescription": "tagwire.client.admin.cluster",
-    "ClusterDescription": "tagwire.client.admin.cluster",
-    "Append": "tagwire.client.admin.configs",
-    "ConfigEntry": "tagwire.client.admin.configs",
-    "ConfigResource": "tagwire.client.admin.configs",
-    "Subtract": "tagwire.client.admin.configs",
-    "FeatureUpdate": "tagwire.client.admin.features",
-    "OffsetAndMetadata": "tagwire.client.admin.group_offsets",
-    "GroupDescription": "tagwire.client.admin.groups",
-    "GroupListing": "tagwire.client.admin.groups",
-    "GroupMember": "tagwire.client.admin.groups",
-    "GroupLag": "tagwire.client.admin.lags",
-    "PartitionEnd": "tagwire.client.admin.lags",
-    "PartitionLag": "tagwire.client.admin.lags",
-    "LogDir": "tagwire.client.admin.log_dirs",
-    "Replica": "tagwire.client.admin.log_dirs",
-    "ReplicaLogDirInfo": "tagwire.client.admin.log_dirs",
-    "TopicPartitionReplica": "tagwire.client.admin.log_dirs",
-    "ANY_NAME": "tagwire.client.admin.quotas",
-    "DEFAULT_NAME": "tagwire.client.admin.quotas",
-    "ClientQuotaAlteration": "tagwire.client.admin.quotas",
-    "ClientQuotaEntity": "tagwire.client.admin.quotas",
-    "ClientQuotaFilter": "tagwire.client.admin.quotas",
-    "PartitionReassignment": "tagwire.client.admin.reassignments",
-    "ScramCredentialInfo": "tagwire.client.admin.scram_users",
-    "UserScramCredentialDeletion": "tagwire.client.admin.scram_users",
-    "UserScramCredentialUpsertion": "tagwire.client.admin.scram_users",
-    "NewTopic": "tagwire.client.admin.topics",
-    "ProducerState": "tagwire.client.admin.transactions",
-    "TransactionDescription": "tagwire.client.admin.transactions",
-    "TransactionListing": "tagwire.client.admin.transactions",
-}
-
+# A Reader needs few of these.
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_MODULES[name]), name)
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = names_on_demand(
+        __name__,
+        {
+            "tagwire.client.admin.acls": (
+                "AccessControlEntry",
+                "AccessControlEntryFilter",
+                "AclBinding",
+                "AclBindingFilter",
+                "ResourcePattern",
+                "ResourcePatternFilter",
+            ),
+            "tagwire.client.admin.admin": ("Admin",),
+            "tagwire.client.admin.cluster": ("BrokerDescription", "ClusterDescription"),
+            "tagwire.client.admin.configs": ("Append", "ConfigEntry", "ConfigResource", "Subtract"),
+            "tagwire.client.admin.features": ("FeatureUpdate",),
+            "tagwire.client.admin.group_offsets": ("OffsetAndMetadata",),
+            "tagwire.client.admin.groups": ("GroupDescription", "GroupListing", "GroupMember"),
+            "tagwire.client.admin.lags": ("GroupLag", "PartitionEnd", "PartitionLag"),
+            "tagwire.client.admin.log_dirs": ("LogDir", "Replica", "ReplicaLogDirInfo", "TopicPartitionReplica"),
+            "tagwire.client.admin.quotas": (
+                "ANY_NAME",
+                "DEFAULT_NAME",
+                "ClientQuotaAlteration",
+                "ClientQuotaEntity",
+                "ClientQuotaFilter",
+            ),
+            "tagwire.client.admin.reassignments": ("PartitionReassignment",),
+            "tagwire.client.admin.scram_users": (
+                "ScramCredentialInfo",
+                "UserScramCredentialDeletion",
+                "UserScramCredentialUpsertion",
+            ),
+            "tagwire.client.admin.topics": ("NewTopic",),
+            "tagwire.client.admin.transactions": ("ProducerState", "TransactionDescription", "TransactionListing"),
+        },
+    )
