@@ -139,7 +139,7 @@ GROUPS = (
         "offsets-expire-at-once",
         (
             Edit(
-                "tagwire.broker.groups.coordinator:Groups._expire",
+                "tagwire.broker.groups.coordinator:_expired_offsets",
                 "entry.offsets.expired(wall_ms() - OFFSETS_RETENTION_MS)",
                 "entry.offsets.expired(wall_ms())",
             ),
