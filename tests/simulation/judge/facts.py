@@ -183,10 +183,11 @@ class Facts:
         return self.transactions[of] if of is not None else None
 
     def killed(self, process: str, since: float) -> float:
-        """When a process was first killed after `since`, else infinite. `name#2` is a later life of `name`."""
-        actor = process.partition("#")[0]
+        """When a process was first killed after `since`, else infinite. `name#2` is a later life of `name`, of which a
+        kill tells; `name/1` is a thread in `name`."""
+        life = process.partition("/")[0]
         return min(
-            (kill.at for kill in self.kills if kill.value["target"] == actor and kill.at >= since), default=float("inf")
+            (kill.at for kill in self.kills if kill.value["target"] == life and kill.at >= since), default=float("inf")
         )
 
     @cached_property

@@ -27,6 +27,26 @@ def _a_call_of_who_was_killed_or_asleep_never_ends_or_late(story):
     story.end(call, "info")
 
 
+@innocent
+def _a_call_of_a_later_life_or_a_thread_of_who_was_killed_never_ends(story):
+    story.begin("p#2", "poll", group="g")
+    story.begin("q#2/1", "send", topic="t", name="a", partition=0)
+    story.wait(1)
+    story.note("nemesis", "fault", fault="client_killed", target="p#2")
+    story.note("nemesis", "fault", fault="client_killed", target="q#2")
+    story.wait(1000)
+    story.note("world", "quiet")
+
+
+@planted("unanswered")
+def _a_call_never_ends_and_the_next_life_of_its_process_is_killed(story):
+    story.begin("p", "poll", group="g")
+    story.wait(500)
+    story.note("nemesis", "fault", fault="client_killed", target="p#2")
+    story.wait(500)
+    story.note("world", "quiet")
+
+
 @planted("waits-for-another-broker")
 def _a_send_waits_for_a_broker_that_is_not_its_leader(story):
     story.state(high_watermark=0)
