@@ -50,30 +50,38 @@ class Outage:
 
 def outages(facts: Facts) -> list[Outage]:
     """Whatever was wrong, and when."""
-    found: list[Outage] = []
-    down: dict[object, Event] = {}
+    found = _downs(facts)
     faults: dict[str, Event] = {}
     for event in facts.history:
         if event.type == "invoke":
             continue
-        node = event.value.get("node")
-        if event.f in ("broker_killed", "power_lost", "broker_stopped"):
-            down.setdefault(node, event)
-        elif event.f == "broker_started" and node in down:
-            began = down.pop(node)
-            found.append(Outage(node, began.at, event.at, began))
-        elif event.f == "broker_paused":
-            found.append(Outage(node, event.at, event.at + float(event.value.get("seconds") or 0.0), event))
+        if event.f == "broker_paused":
+            seconds = float(event.value.get("seconds") or 0.0)
+            found.append(Outage(event.value.get("node"), event.at, event.at + seconds, event))
         elif event.f == "fault":
             faults.setdefault(_which(event), event)
         elif event.f == "heal" and (began := faults.pop(_which(event), None)) is not None:
             found.append(Outage(_node(began), began.at, event.at, began))
-    found += [Outage(node, event.at, float("inf"), event) for node, event in down.items()]
     for event in faults.values():
         seconds = event.value.get("seconds")
         until = float("inf") if seconds is None else event.at + float(seconds)
         found.append(Outage(_node(event), event.at, until, event))
     return found
+
+
+def _downs(facts: Facts) -> list[Outage]:
+    """When brokers were down: each time until a start of theirs that came to its end."""
+    starts = [start for start in facts.operations.of("broker_started") if start.type == "ok" or not _is_call(start)]
+    found: list[Outage] = []
+    for end in facts.operations.of("broker_killed", "power_lost", "broker_stopped"):
+        node = end.value.get("node")
+        later = (each.ended for each in starts if each.value.get("node") == node and each.began >= end.began)
+        found.append(Outage(node, end.began, min(later, default=float("inf")), end.invoked))
+    return found
+
+
+def _is_call(operation: Operation) -> bool:
+    return operation.invoked.type == "invoke"
 
 
 def _which(event: Event) -> str:
@@ -89,25 +97,25 @@ def _node(fault: Event) -> object | None:
 def waits_for_another(facts: Facts) -> Iterator[Anomaly]:
     """A partition whose leader is there goes on while another broker is away or hangs."""
     wrong = outages(facts)
-    leaders: dict[tuple[str, int], list[tuple[float, object]]] = {}
+    leaders: dict[tuple[str, int], list[tuple[float, tuple[object, ...]]]] = {}
     for sample in facts.operations.of("partition_state"):
         value = sample.invoked.value
-        leaders.setdefault((value["topic"], value["partition"]), []).append(
-            (sample.began, value.get("leader", value.get("node")))
-        )
+        # The leader, and the process that it is a node of.
+        own = tuple(value[name] for name in ("leader", "node") if value.get(name) is not None)
+        leaders.setdefault((value["topic"], value["partition"]), []).append((sample.began, own))
     for send in facts.sends.values():
         took = min(send.ended, facts.end) - send.began
         place = send.value["topic"], send.value.get("partition")
         if took <= facts.bounds.other_broker or place[1] is None:
             continue
-        around = [node for at, node in leaders.get(place, ()) if at <= send.ended]
+        around = [node for at, own in leaders.get(place, ()) if at <= send.ended for node in own]
         during = [outage for outage in wrong if outage.began < send.ended and outage.ended > send.began]
         others = [outage for outage in during if outage.node is not None and outage.node not in around]
         if not around or len(others) != len(during) or not others:
             continue
         slack = facts.bounds.other_broker
         if others[0].began <= send.began + slack and others[0].ended >= min(send.ended, facts.end) - slack:
-            why = f"{place[0]}-{place[1]} is led by {around[-1]}, away is {others[0].node}"
+            why = f"{place[0]}-{place[1]} is led by {leaders[place][-1][1][0]}, away is {others[0].node}"
             what = f"{send.value['name']} waited {took:g} s: {why}"
             yield anomaly("waits-for-another-broker", what, others[0].shown, send)
 

@@ -65,6 +65,40 @@ def _a_send_waits_for_its_own_leader(story):
     story.end(call, partition=0, offset=0)
 
 
+@innocent
+def _a_send_waits_for_the_process_that_its_leader_is_a_node_of(story):
+    story.state(leader=2, high_watermark=0)
+    story.note("world", "broker_killed", node=1)
+    call = story.begin("p", "send", topic="t", name="a", partition=0)
+    story.wait(90)
+    story.end(call, partition=0, offset=0)
+
+
+@innocent
+def _a_send_takes_its_time_after_a_broker_was_away(story):
+    story.state(high_watermark=0)
+    story.note("world", "broker_killed", node=2)
+    starting = story.begin("broker-2", "broker_started", node=2, fsync="batch")
+    story.end(starting, took=1.0)
+    story.wait(1)
+    call = story.begin("p", "send", topic="t", name="a", partition=0)
+    story.wait(90)
+    story.end(call, partition=0, offset=0)
+
+
+@planted("waits-for-another-broker")
+def _a_send_waits_for_another_broker_long_after_its_leader_was_started_again(story):
+    story.state(high_watermark=0)
+    story.note("world", "broker_killed", node=1)
+    starting = story.begin("broker-1", "broker_started", node=1, fsync="batch")
+    story.end(starting, took=1.0)
+    story.wait(1)
+    story.note("world", "broker_paused", node=2, seconds=100)
+    call = story.begin("p", "send", topic="t", name="a", partition=0)
+    story.wait(90)
+    story.end(call, partition=0, offset=0)
+
+
 @planted("unavailable")
 def _a_partition_cannot_be_read_in_the_end(story):
     story.note("world", "quiet")
