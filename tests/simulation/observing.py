@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from .disk_auditing import note_files
 from .history import History
 from .keeping import kept_by, note_kept
+from .world.network_faults import told_late
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -47,6 +48,10 @@ class Observer:
 
     def end(self) -> None:
         time.sleep(LEAVING_S)
+        process = self._host.brokers.process
+        # A connection whose client has gone unheard is kept until it has been silent for some minutes.
+        if process is not None and told_late(self._world.network, process.host):
+            time.sleep(LEAVING_S)
         self._is_over = True
         self._partitions()
         self._resources("end")
@@ -119,10 +124,7 @@ class Observer:
             phase=phase,
             tasks=tasks + waits,
             threads=sum(not _POOLED.search(baton.name) for baton in process.batons),
-            # A connection whose client has gone unheard is kept until it has been silent for long enough.
-            descriptors=sum(getattr(sock, "peer", None) is None or not sock.peer.is_gone for sock in process.host.open)
-            + len(files)
-            - len(set(files)),
+            descriptors=len(process.host.open) + len(files) - len(set(files)),
         )
 
     @property

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from .heap_scheduler import HeapScheduler
 from .world.network import Conditions, Network
-from .world.network_faults import HalfOpen, Loss, Partition, Refusal, Slowness, cut, stray
+from .world.network_faults import HalfOpen, Loss, Partition, Refusal, Slowness, cut, stray, told_late
 from .world.selecting import SimulatedSelector
 from .world.transports import SocketLoop
 
@@ -253,6 +253,29 @@ def test_who_is_cut_off_and_connects_again_has_an_old_connection_whose_bytes_sti
     assert server.recv(10) == b"new"
     assert pair.receive() == "open"
     assert pair.received == b"old"
+
+
+@pytest.mark.parametrize("told", ["client", "nobody"])
+def test_who_was_not_told_of_an_end_hears_of_it_late(told):
+    pair = Pair(1, Conditions())
+    server = pair.connection.server
+    cut(pair.network, pair.connection, told)
+    pair.client.close()
+    pair.scheduler.run(60)
+    assert not server.is_broken
+    assert told_late(pair.network, server.host) == 1
+    assert told_late(pair.network, server.host) == 0
+    read_to_the_reset(server)
+
+
+def test_who_has_heard_of_an_end_or_is_in_the_middle_hears_nothing_late():
+    pair = Pair(1, Conditions())
+    server = pair.connection.server
+    assert told_late(pair.network, server.host) == 0
+    pair.client.close()
+    pair.scheduler.run(1)
+    assert told_late(pair.network, server.host) == 0
+    assert server.recv(1) == b""
 
 
 def test_back_pressure_holds_what_nobody_reads():

@@ -133,6 +133,24 @@ def cut(network: Network, connection: Connection, told: End = "both") -> None:
             end.receives.is_lost = True
 
 
+def told_late(network: Network, host: Host) -> int:
+    """`host` hears of each connection whose client has gone without a word that got there, as a system does that asks
+    whether its peers are there still (keepalive). Returns how many there were.
+
+    Of an end that has arrived it hears nothing anew: what becomes of that connection is the business of who has it.
+    """
+    unheard = [
+        connection
+        for connection in network.connections()
+        if connection.client.is_gone
+        and (server := connection.server).host is host
+        and not (server.is_broken or server.receives.has_ended)
+    ]
+    for connection in unheard:
+        cut(network, connection, "server")
+    return len(unheard)
+
+
 def stray(network: Network, host: Host, place: Place) -> StreamSocket:
     """A connection that somebody makes, and that says nothing: whoever listens has to look after it."""
     sock = StreamSocket(host)
