@@ -242,7 +242,11 @@ def attributes(facts: Facts) -> Iterator[Anomaly]:
 def producers(facts: Facts) -> Iterator[Anomaly]:
     """What a partition knows of producers is what its batches say."""
     for log in logs(facts):
-        if log.value.get("producers") is None or not log.is_whole or facts.clock_jumped:
+        if log.value.get("producers") is None or facts.clock_jumped:
+            continue
+        if log.is_compacted and log.value["log_start"] == 0 and not facts.losses:
+            yield from _kept(log)
+        if not log.is_whole:
             continue
         told = {row[0]: Producer(*row[1:]) for row in log.value["producers"]}
         for producer_id, due in log.worked.producers.items():
@@ -253,6 +257,18 @@ def producers(facts: Facts) -> Iterator[Anomaly]:
                 of = [batch for batch in log.batches if batch.producer_id == producer_id]
                 yield anomaly("producer-forgotten", what, log.shown(*of[-2:]))
                 break
+
+
+def _kept(log: Log) -> Iterator[Anomaly]:
+    """Compaction leaves each producer's last batch, if need be without its records: who has the batches alone knows
+    from it which number comes next."""
+    for producer_id, epoch, last, _ in log.value["producers"]:
+        of = [batch for batch in log.batches if batch.producer_id == producer_id]
+        sent = [batch for batch in of if batch.epoch == epoch and not batch.is_marker and batch.what != "emptied"]
+        if last >= 0 and not any(batch.last_sequence == last for batch in sent):
+            what = f"producer {producer_id} has come to {last} in epoch {epoch} of {log.where}, and no batch says so"
+            yield anomaly("producer-forgotten", what, log.shown(*of[-2:]))
+            return
 
 
 def epochs(facts: Facts) -> Iterator[Anomaly]:

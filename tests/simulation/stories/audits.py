@@ -95,6 +95,12 @@ def _a_producers_last_sequence_is_another(story):
     log(story, batch(0, count=2), producers=[[P, 0, 0, -1]])
 
 
+@planted("producer-forgotten")
+def _compaction_takes_a_producers_last_batch(story):
+    story.create(cleanup_policy="compact")
+    log(story, batch(0), batch(4, sequence=3), producers=[[P, 0, 9, -1]])
+
+
 @planted("epoch-end-wrong")
 def _a_leader_epoch_ends_too_early(story):
     log(story, batch(0), batch(1, sequence=1, leader=1), epochs=[[0, 0, 0], [1, 1, 2]])
@@ -119,7 +125,7 @@ def _a_log_of_which_all_is_told_as_it_is(story):
 @innocent
 def _a_compacted_log_lacks_offsets_and_sequences(story):
     story.create(cleanup_policy="compact")
-    log(story, batch(0), batch(4, sequence=3), producers=[[P, 0, 9, -1]])
+    log(story, batch(0), batch(4, sequence=3), batch(9, sequence=8, count=2), producers=[[P, 0, 9, -1], [8, 1, -1, -1]])
 
 
 @innocent

@@ -116,6 +116,7 @@ class ConsumingInThread(Blocking):
 
     def live_blocking(self) -> None:
         spec = self.spec
+        self.is_new = False
         self.given: dict[TopicPartition, int] = {}
         self.group: str = spec["group"]
         options: dict[str, Any] = {name: spec[name] for name in OPTIONS if spec.get(name) is not None}

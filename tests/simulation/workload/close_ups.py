@@ -14,6 +14,7 @@ from tests.simulation.workload.fault_draws import UPON
 from tests.simulation.workload.planned_actors import group, movers, producer, sinks, transactions
 from tests.simulation.workload.scenes import (
     after,
+    all_away_and_back,
     crowd,
     dead_for_good,
     driver_dies,
@@ -203,6 +204,8 @@ def _sessions(random: Random, duration: float) -> Spec:
             for later, node in ((1.0, place["node"] % nodes + 1), (random.choice([1.02, 1.2]), place["node"])):
                 moved = {"kind": "move_leader", "seconds": 0.0, **place, "node": node}
                 steps.append({"at": round(at + later, 3), **moved})
+    if nodes > 1:
+        steps += all_away_and_back(Random(f"all/{steps}"), topics, nodes, duration)
     return {
         "topics": topics,
         "actors": actors + members,

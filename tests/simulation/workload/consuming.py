@@ -15,6 +15,8 @@ from tests.simulation.workload.records import read_of
 from tests.simulation.workload.stage import Actor, Phase, Spec, Stage, always
 
 POLL = 0.5
+AT_ONCE = 0.001
+"""A poll that waits for nothing: where members stand whose partitions are new is not known yet."""
 
 
 class Consuming(Actor):
@@ -30,6 +32,8 @@ class Consuming(Actor):
     def __init__(self, stage: Stage, spec: Spec) -> None:
         super().__init__(stage, spec)
         self.group: str = spec["group"]
+        self._early = stage.random(f"{self.name}/early")
+        self.is_new = False  # whether the last poll has brought partitions
         self.given: dict[TopicPartition, int] = {}  # where each partition stands, of those of which something came
 
     def options(self) -> dict[str, Any]:
@@ -50,6 +54,8 @@ class Consuming(Actor):
             while self.stage.phase is not Phase.OVER:
                 records = await self.poll(consumer)
                 if self.is_loading:
+                    if self.is_new and not records and "seek" in self.spec["steps"] and self._early.random() < 0.5:
+                        await self._seek_at_once(consumer)
                     await self.step(consumer)
                     await self.breathe(self.spec["pace"])
                 elif not self.spec["auto_commit"] and not records:  # it has caught up
@@ -80,9 +86,12 @@ class Consuming(Actor):
         """What one poll gives."""
         asked = {"group": self.group, "isolation": self.spec["isolation"]}
         records: list[Record] = []
+        self.is_new = False
+        is_short = self.is_loading and "seek" in self.spec["steps"] and self._early.random() < 0.3
+        timeout = AT_ONCE if is_short else POLL
 
         async def polled() -> dict[str, Any]:
-            records.extend(await consumer.poll(POLL))
+            records.extend(await consumer.poll(timeout))
             positions = {partition: found.offset for partition, found in (await consumer.positions()).items()}
             self.given.update((partition, positions[partition]) for partition in _of(records) if partition in positions)
             member = consumer.group_metadata()
@@ -159,6 +168,15 @@ class Consuming(Actor):
             known = self.random.randint(0, self.given.get(partition, 0))
             await self.seek(consumer, partition, self.random.choice([EARLIEST, LATEST, known]))
 
+    async def _seek_at_once(self, consumer: AsyncConsumer) -> None:
+        """Seeks while it is still looked up where its group stands."""
+        for partition in sorted(consumer.assignment()):
+            if partition not in self.given:
+                try:
+                    await self.seek(consumer, partition, self._early.choice([0, 0, 1]))
+                except (TagwireError, KeyError):
+                    return
+
     async def _pause(self, consumer: AsyncConsumer) -> None:
         partitions = sorted(consumer.assignment())
         if partitions:
@@ -201,12 +219,14 @@ class Member(Protocol):
 
     Attributes:
         given: where each partition stands, of those of which something came.
+        is_new: whether partitions came with the last poll.
     """
 
     process: str
     history: History
     group: str
     given: dict[TopicPartition, int]
+    is_new: bool
     member_of: AsyncConsumer | Consumer
 
 
@@ -217,6 +237,7 @@ class Noting(RebalanceListener):
         self._actor = actor
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self._actor.is_new = bool(partitions)
         self._note("assign", partitions)
 
     def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:

@@ -16,6 +16,8 @@ from tests.simulation.workload.blocking import ConsumingInThread, ProducingInThr
 from tests.simulation.workload.consuming import Consuming
 from tests.simulation.workload.failing import Failing
 from tests.simulation.workload.final_reading import FinalReading
+from tests.simulation.workload.foreign import Foreign
+from tests.simulation.workload.foreign_members import ForeignMembers
 from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.moving import Moving
 from tests.simulation.workload.nemesis import Faults, Nemesis
@@ -137,6 +139,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
     if host.has_upkeep:
         time.sleep(UPKEEP_S)
         done("remembering-later", Remembering, moment="later")
+        done("foreign", Foreign)
+        done("foreign-members", ForeignMembers)
         host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)
         configs = [spec.get("configs", {}) for spec in (*plan["actors"], *plan["topics"])]
         done("forsaking", Forsaking, ages=not any("retention.ms" in each for each in configs))

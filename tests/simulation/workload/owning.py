@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from tagwire import messages
 from tagwire.client.aio import AsyncClient
 from tagwire.client.metadata import TopicMetadata
 from tagwire.errors import Error, KafkaError
+from tagwire.partitions import TopicPartition
 from tagwire.records import Record, write
 from tests.simulation.workload.probing import coordinator_of, error_of
 
@@ -65,18 +67,30 @@ class Owner:
 
     async def commit_offset(self, group: str, offset: int) -> None:
         """Sends a group's offset of the partition with the transaction. Raises as `begun`."""
+        await self.commit_offsets(group, {TopicPartition(self.topic.name, self.partition): offset})
+
+    async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Sends a group's offsets with the transaction, all of them in one request. Raises as `begun`."""
         add = messages.AddOffsetsToTxnRequest(
             transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, group_id=group
         )
         _check(await self.client.request(add, node=self.coordinator))
         kind = messages.TxnOffsetCommitRequest
-        part = kind.TxnOffsetCommitRequestPartition(partition_index=self.partition, committed_offset=offset)
+        topics = [
+            kind.TxnOffsetCommitRequestTopic(
+                name=at.topic,
+                partitions=[
+                    kind.TxnOffsetCommitRequestPartition(partition_index=at.partition, committed_offset=offset)
+                ],
+            )
+            for at, offset in offsets.items()
+        ]
         request = kind(
             transactional_id=self.name,
             group_id=group,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            topics=[kind.TxnOffsetCommitRequestTopic(name=self.topic.name, partitions=[part])],
+            topics=topics,
         )
         _check(await self.client.request(request, node=await coordinator_of(self.client, group, 0)))
 

@@ -123,6 +123,22 @@ def moved_under_load(random: Random, plan: Spec) -> list[Spec]:
     return steps
 
 
+def all_away_and_back(random: Random, topics: list[Spec], nodes: int, duration: float) -> list[Spec]:
+    """Perhaps one node leads all there is, and all of it is away and back at once: no other partition of a reader's
+    session has it send anything."""
+    if random.random() >= 0.5:
+        return []
+    at, node = random.uniform(0.5, 0.6 * duration), random.randint(1, nodes)
+    steps: list[Spec] = []
+    for later, to in ((0.0, node), (1.5, node % nodes + 1), (random.choice([1.52, 1.7]), node)):
+        steps += [
+            _step("move_leader", round(at + later, 3), topic=topic["name"], partition=partition, node=to)
+            for topic in topics
+            for partition in range(topic["partitions"])
+        ]
+    return steps
+
+
 def refused_under_load(random: Random, plan: Spec) -> list[Spec]:
     """Writes that fail one at a time, while others are under way."""
     return [

@@ -40,6 +40,7 @@ class Transacting(Producing):
 
     async def live(self) -> None:
         self.sent = self.begun = 0
+        self._more = self.stage.random(f"{self.process}/offsets")
         producer = AsyncProducer(self.stage.properties(self.process, self.spec["request_timeout"]), **self.options())
         is_forsaking = False
         try:
@@ -77,8 +78,11 @@ class Transacting(Producing):
         topic = self.random.choice(self.spec["topics"])
         partition = TopicPartition(topic, self.random.randrange(self.stage.topics[topic]["partitions"]))
         group = self.spec["offsets_of"]
-        asked = {**self._named(), "group": group, "offsets": [[*partition, self.sent + 1000 * self.begun]]}
         offsets = {partition: self.sent + 1000 * self.begun}
+        if self._more.random() < 0.5:  # of all its partitions, in one request
+            every = [TopicPartition(topic, index) for index in range(self.stage.topics[topic]["partitions"])]
+            offsets = dict.fromkeys(every, self.sent + 1000 * self.begun)
+        asked = {**self._named(), "group": group, "offsets": [[*at, offset] for at, offset in offsets.items()]}
         await self.noted("send_offsets", asked, lambda: producer.send_offsets(offsets, group))
 
     # Calls ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,211 @@
+"""A client of another make, when everything is over: it speaks the protocol by itself, and sends what tagwire's own
+client never would, and others may. Each of its requests has one right answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from tagwire import messages
+from tagwire.client.aio import AsyncAdmin, AsyncClient
+from tagwire.client.metadata import TopicMetadata
+from tagwire.errors import Error
+from tagwire.partitions import LATEST, TopicPartition
+from tagwire.records import Record, write
+from tests.simulation.workload.owning import Owner
+from tests.simulation.workload.probing import NOT_NOW, PATIENCE, REFUSED, Probing, coordinator_of, error_of
+from tests.simulation.workload.stage import always
+
+REQUEST_S: Final = 20.0
+KINDS: Final = ("steady", "compacted", "retained")
+"""Topics that nobody deletes."""
+
+OTHERWISE: Final = ("MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "KAFKA_STORAGE_ERROR", "NOT_ENOUGH_REPLICAS")
+"""What a topic that was configured otherwise meanwhile has to say."""
+
+OUT_OF_ORDER: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+MOST_OFFSETS: Final = 4
+
+
+class Enough(Exception):
+    """What was answered leaves nothing more to ask."""
+
+
+class Speaking(Probing):
+    """One who asks single requests, of which each answer is noted."""
+
+    client: AsyncClient
+
+    async def said(
+        self,
+        node: int,
+        request: Any,
+        about: str,
+        *answers: Any,
+        of: Callable[[Any], Any] = error_of,
+        otherwise: tuple[str, ...] = (),
+        version: int | None = None,
+    ) -> Any:
+        """The response to a request, which is to say one of `answers`.
+
+        Args:
+            of: what it says; the first error anywhere, or NONE.
+            otherwise: what it may say as well, and then there is no more to ask.
+
+        Raises:
+            Enough: it says something else.
+        """
+        found: list[Any] = []
+
+        async def answered() -> dict[str, Any]:
+            found.append(await self.client.request(request, node=node, version=version))
+            return {"answer": of(found[0])}
+
+        api = type(request).__name__.removesuffix("Request")
+        asked = {"node": node, "api": api, "about": about, "answers": [*answers, *otherwise, *NOT_NOW]}
+        if (await self.noted("probe", asked, answered, lambda answer: answer, has_no_effect=always))[
+            "answer"
+        ] not in answers:
+            raise Enough
+        return found[0]
+
+    def holds(self, node: int, api: str, about: str, answer: Any, due: Any) -> None:
+        """Notes what was found out, and what it is to be."""
+        op = self.history.invoke(self.process, "probe", node=node, api=api, about=about, answers=[due])
+        self.history.ok(op, answer=answer)
+
+
+class Foreign(Speaking):
+    """A producer that leaves numbers out and begins epochs where it likes, one that takes its transactional id over
+    twice, as who had no answer does, offsets of several partitions in one transaction, and a reader whose fetch session
+    outlives a leader epoch."""
+
+    async def ask(self) -> None:
+        properties = self.stage.properties(self.process, REQUEST_S)
+        async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
+            self.client, self.admin = client, admin
+            known = [
+                topic
+                for topic in await admin.list_topics()
+                if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") in KINDS
+            ]
+            if not known:
+                return
+            self.topics = known
+            topic = self.random.choice(known)
+            index = self.random.choice(sorted(topic.partitions))
+            for act in (self._numbers, self._session, self._taken_again, self._offsets):
+                with suppress(*REFUSED, Enough):
+                    await act(topic, index)
+
+    # Numbers -----------------------------------------------------------------------------------------------------
+
+    async def _numbers(self, topic: TopicMetadata, index: int) -> None:
+        leader, where = topic.partitions[index].leader, f"{topic.name}-{index}"
+        init = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        own = await self.said(leader, init, "a producer id", "NONE")
+
+        async def sent(epoch: int, number: int, *answers: str, otherwise: tuple[str, ...] = ()) -> Any:
+            epoch += own.producer_epoch
+            request = _produce(topic, index, own.producer_id, epoch, number)
+            about = f"{where} two records from number {number} on, in epoch {epoch} of producer {own.producer_id}"
+            return await self.said(leader, request, about, *answers, otherwise=otherwise)
+
+        first = await sent(0, 0, "NONE", otherwise=OTHERWISE)
+        await sent(0, 3, OUT_OF_ORDER)
+        await sent(0, 1, OUT_OF_ORDER)
+        await sent(0, 2, "NONE")
+        again = await sent(0, 0, "NONE")
+        about = f"{where} what it has from producer {own.producer_id}"
+        self.holds(leader, "Produce", about, _base_of(again), _base_of(first))
+        await sent(0, 6, OUT_OF_ORDER)
+        await sent(1, 4, OUT_OF_ORDER)
+        await sent(1, 0, "NONE")
+        await sent(0, 4, "INVALID_PRODUCER_EPOCH")
+        await sent(1, 4, OUT_OF_ORDER)
+        await sent(1, 2, "NONE")
+
+    # Fetch sessions ----------------------------------------------------------------------------------------------
+
+    async def _session(self, topic: TopicMetadata, index: int) -> None:
+        """A session goes on when its reader knows another leader epoch."""
+        known = topic.partitions[index]
+        (end,) = (await self.client.list_offsets({TopicPartition(topic.name, index): LATEST})).values()
+        kind = messages.FetchRequest
+
+        def fetch(session: int, number: int, epoch: int | None) -> Any:
+            wanted = [] if epoch is None else [
+                kind.FetchPartition(
+                    partition=index, current_leader_epoch=epoch, fetch_offset=end, partition_max_bytes=1 << 20
+                )
+            ]  # fmt: skip
+            topics = [kind.FetchTopic(topic=topic.name, topic_id=topic.topic_id, partitions=wanted)] if wanted else []
+            return kind(max_wait_ms=0, min_bytes=0, session_id=session, session_epoch=number, topics=topics)
+
+        about = f"{topic.name}-{index} in a fetch session"
+        begun = await self.said(known.leader, fetch(0, 0, -1), about, "NONE")
+        if not begun.session_id or known.leader_epoch < 0:
+            return
+        older = "NONE" if known.leader_epoch == 0 else "FENCED_LEADER_EPOCH"
+        steps = [(1, "UNKNOWN_LEADER_EPOCH"), (0, "NONE"), (-1, older), (0, "NONE")]
+        for number, (more, answer) in enumerate(steps, 1):
+            told = f"{about} by who knows leader epoch {known.leader_epoch + more}"
+            await self.said(known.leader, fetch(begun.session_id, number, known.leader_epoch + more), told, answer)
+        await self.said(known.leader, fetch(begun.session_id, -1, None), about, "NONE")
+
+    # Transactions ------------------------------------------------------------------------------------------------
+
+    async def _taken_again(self, topic: TopicMetadata, index: int) -> None:
+        """Who had no answer to InitProducerId asks again, and is answered as before (KIP-360)."""
+        name = "foreign"
+        node = await coordinator_of(self.client, name, 1)
+
+        async def taken(producer_id: int = -1, epoch: int = -1, answer: str = "NONE") -> Any:
+            request = messages.InitProducerIdRequest(
+                transactional_id=name, transaction_timeout_ms=60_000, producer_id=producer_id, producer_epoch=epoch
+            )
+            return await self.said(node, request, f"{name} by who has epoch {epoch} of {producer_id}", answer)
+
+        first = await taken()
+        second = await taken(first.producer_id, first.producer_epoch)
+        again = await taken(first.producer_id, first.producer_epoch)
+        about = f"{name} once more, in the place of epoch {first.producer_epoch}"
+        due = [second.producer_id, second.producer_epoch]
+        self.holds(node, "InitProducerId", about, [again.producer_id, again.producer_epoch], due)
+        await taken(*due)
+        await taken(first.producer_id, first.producer_epoch, "PRODUCER_FENCED")
+
+    async def _offsets(self, topic: TopicMetadata, index: int) -> None:
+        """Offsets of several partitions that one transaction commits count all of them, or none."""
+        places = [TopicPartition(each.name, one) for each in self.topics for one in sorted(each.partitions)]
+        chosen = sorted(self.random.sample(places, min(MOST_OFFSETS, len(places))))
+        group = "foreign-offsets"
+        for number, commit in enumerate((True, False)):
+            owner = await Owner.begun(self.client, "foreign-offsets", topic, index, int(2000 * PATIENCE))
+            await owner.commit_offsets(group, {at: 10 * number + n for n, at in enumerate(chosen)})
+            if await owner.end(commit=commit) != "NONE":
+                return
+            found = await self.admin.group_offsets(group)
+            about = f"{group} after a transaction that committed offsets of {len(chosen)} partitions"
+            told = [found[at].offset if at in found else None for at in chosen]
+            self.holds(await coordinator_of(self.client, group, 0), "OffsetFetch", about, told, [*range(len(chosen))])
+
+
+def _produce(topic: TopicMetadata, index: int, producer_id: int, epoch: int, number: int) -> Any:
+    data = write(
+        [Record(b"foreign", value, timestamp=int(time.time() * 1000)) for value in (b"one", b"two")],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=number,
+    )
+    kind = messages.ProduceRequest
+    part = kind.PartitionProduceData(index=index, records=data)
+    topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
+    return kind(acks=-1, timeout_ms=5000, topic_data=topics)
+
+
+def _base_of(response: Any) -> int:
+    offset: int = response.responses[0].partition_responses[0].base_offset
+    return offset

@@ -1,0 +1,191 @@
+"""Members of groups of another make, when everything is over: two of one instance id, and two of KIP-848 of whom one
+takes its time to say what it has."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+from tagwire import messages
+from tagwire.client.aio import AsyncAdmin, AsyncClient
+from tagwire.client.metadata import TopicMetadata
+from tagwire.errors import Error
+from tests.simulation.workload.foreign import KINDS, REQUEST_S, Enough, Speaking
+from tests.simulation.workload.probing import REFUSED, coordinator_of
+
+STATIC: Final = "foreign-static"
+SHARED: Final = "foreign-members"
+INSTANCE: Final = "instance"
+TYPE: Final = "foreign"
+"""A kind of groups that a broker need not understand."""
+
+LONG_MS: Final = 30_000
+BEAT_S: Final = 0.5
+ROUNDS: Final = 3
+"""Heartbeats within which a member has been told all there is to tell."""
+
+BY_MEMBER: Final = 8
+"""A version of OffsetCommit that every release has, and that names topics."""
+
+
+class ForeignMembers(Speaking):
+    """Its members leave when all is asked."""
+
+    async def ask(self) -> None:
+        properties = self.stage.properties(self.process, REQUEST_S)
+        async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
+            self.client = client
+            known = [
+                topic
+                for topic in await admin.list_topics()
+                if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") in KINDS
+            ]
+            if not known:
+                return
+            with suppress(*REFUSED, Enough):
+                await self._static(known[0])
+            with suppress(*REFUSED, Enough):
+                await self._shared(max(known, key=lambda topic: len(topic.partitions)))
+
+    # The classic protocol ----------------------------------------------------------------------------------------
+
+    async def _static(self, topic: TopicMetadata) -> None:
+        """The second member of an instance id has the place of the first, who is refused from then on."""
+        node = await coordinator_of(self.client, STATIC, 0)
+        first, second = [await self._joined(node) for _ in range(2)]
+        generation = second.generation_id
+        about = f"the first member of an instance of {STATIC}, where the second has its place"
+        member = {"group_id": STATIC, "member_id": first.member_id}
+        of_instance = {**member, "generation_id": generation, "group_instance_id": INSTANCE}
+        await self.said(node, messages.HeartbeatRequest(**of_instance), about, "FENCED_INSTANCE_ID")
+        await self.said(node, messages.SyncGroupRequest(**of_instance), about, "FENCED_INSTANCE_ID")
+        await self.said(node, self._join(first.member_id), about, "FENCED_INSTANCE_ID")
+        commit = _commit(topic, first.member_id, generation)
+        await self.said(node, commit, about, "FENCED_INSTANCE_ID", version=BY_MEMBER)
+        nameless = messages.HeartbeatRequest(**member, generation_id=generation)
+        await self.said(node, nameless, f"{about}, without its name", "UNKNOWN_MEMBER_ID")
+        living = {"group_id": STATIC, "member_id": second.member_id, "generation_id": generation}
+        about = f"the second member of an instance of {STATIC}"
+        beat = messages.HeartbeatRequest(**living, group_instance_id=INSTANCE)
+        await self.said(node, beat, about, "NONE")
+        older = messages.HeartbeatRequest(**{**living, "generation_id": generation - 1}, group_instance_id=INSTANCE)
+        await self.said(node, older, f"{about} in the generation before", "ILLEGAL_GENERATION")
+        other = messages.HeartbeatRequest(**living, group_instance_id="another")
+        await self.said(node, other, f"{about} by another name", "UNKNOWN_MEMBER_ID")
+        kind = messages.LeaveGroupRequest
+        gone = kind.MemberIdentity(member_id=second.member_id, group_instance_id=INSTANCE)
+        await self.said(node, kind(group_id=STATIC, members=[gone]), about, "NONE")
+
+    async def _joined(self, node: int) -> Any:
+        """A new member, who has an assignment."""
+        about = f"a member of an instance of {STATIC} that joins"
+        joined = await self.said(node, self._join(""), about, "NONE")
+        kind = messages.SyncGroupRequest
+        sync = kind(
+            group_id=STATIC,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            group_instance_id=INSTANCE,
+            protocol_type=TYPE,
+            protocol_name="any",
+            assignments=[kind.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all")],
+        )
+        await self.said(node, sync, about, "NONE")
+        return joined
+
+    def _join(self, member: str) -> Any:
+        kind = messages.JoinGroupRequest
+        return kind(
+            group_id=STATIC,
+            session_timeout_ms=LONG_MS,
+            rebalance_timeout_ms=LONG_MS,
+            member_id=member,
+            group_instance_id=INSTANCE,
+            protocol_type=TYPE,
+            protocols=[kind.JoinGroupRequestProtocol(name="any", metadata=b"")],
+        )
+
+    # KIP-848 -----------------------------------------------------------------------------------------------------
+
+    async def _shared(self, topic: TopicMetadata) -> None:
+        """What a member has not said that it gave up is nobody else's; what it has is the other's soon."""
+        if len(topic.partitions) < 2:
+            return
+        node = await coordinator_of(self.client, SHARED, 0)
+        first, second = _Member("foreign-1", topic), _Member("foreign-2", topic)
+        for _ in range(ROUNDS):
+            await self._beat(node, first)
+            if first.has:
+                break
+            await self.sleep(BEAT_S)
+        else:
+            return
+        held = set(first.has)
+        await self._beat(node, first, says=held)
+        for _ in range(ROUNDS):
+            await self._beat(node, second)
+            await self.sleep(BEAT_S)
+            await self._beat(node, first)
+            about = f"partitions of {SHARED} that one member has, and another did not give up"
+            self.holds(node, "ConsumerGroupHeartbeat", about, len(held & second.has), 0)
+        kept = set(first.has)
+        for _ in range(ROUNDS):
+            await self._beat(node, first, says=kept)
+            await self._beat(node, second)
+            await self.sleep(BEAT_S)
+        about = f"partitions of {SHARED} that two members have, of whom one gave up what it was to"
+        self.holds(node, "ConsumerGroupHeartbeat", about, len(kept | second.has), len(topic.partitions))
+        newer = first.beat() | {"member_epoch": first.epoch + 1000}
+        about = f"a member of {SHARED} in an epoch that nobody has"
+        await self.said(node, messages.ConsumerGroupHeartbeatRequest(**newer), about, "FENCED_MEMBER_EPOCH")
+        for member in (first, second):
+            gone = messages.ConsumerGroupHeartbeatRequest(**member.beat() | {"member_epoch": -1})
+            await self.said(node, gone, f"a member of {SHARED} that leaves", "NONE")
+
+    async def _beat(self, node: int, member: _Member, says: set[tuple[Any, int]] | None = None) -> None:
+        request = messages.ConsumerGroupHeartbeatRequest(**member.beat(says))
+        about = f"{member.name} of {SHARED} in epoch {member.epoch}"
+        without = ("UNSUPPORTED_VERSION",) if member.epoch == 0 else ()  # a broker may have no such groups
+        member.take(await self.said(node, request, about, "NONE", otherwise=without))
+
+
+class _Member:
+    """One of KIP-848: what it was told that it has."""
+
+    def __init__(self, name: str, topic: TopicMetadata) -> None:
+        self.name = name
+        self.epoch = 0
+        self.has: set[tuple[Any, int]] = set()
+        self._topic = topic
+
+    def beat(self, says: set[tuple[Any, int]] | None = None) -> dict[str, Any]:
+        kind = messages.ConsumerGroupHeartbeatRequest
+        told: dict[str, Any] = {"group_id": SHARED, "member_id": self.name, "member_epoch": self.epoch}
+        if self.epoch == 0:
+            return told | {
+                "rebalance_timeout_ms": LONG_MS,
+                "subscribed_topic_names": [self._topic.name],
+                "topic_partitions": [],
+            }
+        if says is not None:
+            indexes = sorted(index for _, index in says)
+            own = [kind.TopicPartitions(topic_id=self._topic.topic_id, partitions=indexes)] if indexes else []
+            told["topic_partitions"] = own
+        return told
+
+    def take(self, response: Any) -> None:
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            self.has = {(of.topic_id, index) for of in response.assignment.topic_partitions for index in of.partitions}
+
+
+def _commit(topic: TopicMetadata, member: str, generation: int) -> Any:
+    kind = messages.OffsetCommitRequest
+    part = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
+    return kind(
+        group_id=STATIC,
+        generation_id_or_member_epoch=generation,
+        member_id=member,
+        group_instance_id=INSTANCE,
+        topics=[kind.OffsetCommitRequestTopic(name=topic.name, partitions=[part])],
+    )
