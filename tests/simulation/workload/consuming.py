@@ -173,7 +173,7 @@ class Consuming(Actor):
         for partition in sorted(consumer.assignment()):
             if partition not in self.given:
                 try:
-                    await self.seek(consumer, partition, self._early.choice([0, 0, 1]))
+                    await self.seek(consumer, partition, 0)
                 except (TagwireError, KeyError):
                     return
 

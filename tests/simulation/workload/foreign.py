@@ -91,14 +91,16 @@ class Foreign(Speaking):
                 for topic in await admin.list_topics()
                 if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") in KINDS
             ]
-            if not known:
-                return
-            self.topics = known
-            topic = self.random.choice(known)
-            index = self.random.choice(sorted(topic.partitions))
-            for act in (self._numbers, self._session, self._taken_again, self._offsets):
-                with suppress(*REFUSED, Enough):
-                    await act(topic, index)
+            # What is written to others may be deleted or compacted while it is looked at what a broker holds.
+            self.topics = [topic for topic in known if self.stage.topics[topic.name]["kind"] == "steady"]
+            for topics, acts in (
+                (known, (self._session, self._taken_again)),
+                (self.topics, (self._numbers, self._offsets)),
+            ):
+                for act in acts if topics else ():
+                    topic = self.random.choice(topics)
+                    with suppress(*REFUSED, Enough):
+                        await act(topic, self.random.choice(sorted(topic.partitions)))
 
     # Numbers -----------------------------------------------------------------------------------------------------
 
