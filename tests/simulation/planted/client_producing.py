@@ -88,7 +88,7 @@ PRODUCING = (
             ),
         ),
         "several batches are sent to a broker that does not know the producer: it takes the second for the first",
-        ("nonmonotonic-send", "int-nonmonotonic-send", "lost-write"),
+        ("nonmonotonic-send", "int-nonmonotonic-send", "lost-write", "sequence-out-of-order"),
         300,
         "tests/client/test_producer_idempotence.py::test_no_batch_is_in_flight_before_the_broker_has_taken_the_first",
     ),
