@@ -15,8 +15,9 @@ class LeaderEpochs:
     It never changes."""
 
     def __init__(self, starts: Sequence[tuple[int, int]]) -> None:
-        self._epochs = [epoch for epoch, _ in starts]
-        self._offsets = [offset for _, offset in starts]
+        # Tuples of numbers, which the garbage collector leaves out after its first look.
+        self._epochs = tuple([epoch for epoch, _ in starts])
+        self._offsets = tuple([offset for _, offset in starts])
 
     @property
     def starts(self) -> list[tuple[int, int]]:
