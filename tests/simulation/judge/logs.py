@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tests.simulation.history import Event, Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
-from tests.simulation.judge.facts import Facts, Transaction
+from tests.simulation.judge.facts import Facts, Place, Transaction
 from tests.simulation.judge.writes import kept
 
 Seen = tuple[float, float, int, Operation]
@@ -337,12 +337,26 @@ def open_ends(facts: Facts) -> Iterator[Anomaly]:
                 for topic, partition, offset in end.value["offsets"]:
                     there = (send.value["topic"], send.value.get("partition")) == (topic, partition)
                     there = there and not facts.losses_of(topic, partition)
+                    there = there and not _is_deleted_up_to(facts, (topic, partition), offset, end)
                     if there and send.type == "ok" and send.ended < end.began and offset > send.value["offset"]:
                         where = f"{topic}-{partition}@{send.value['offset']}"
                         what = (
                             f"{transaction.name} is open from {where} on, and the end for committed reads is {offset}"
                         )
                         yield anomaly("end-passes-open", what, send, end)
+
+
+def _is_deleted_up_to(facts: Facts, place: Place, offset: int, listed: Operation) -> bool:
+    """Whether DeleteRecords may have removed all before an offset by then, open or not: as in Kafka's
+    UnifiedLog.maybeIncrementFirstUnstableOffset, nothing is stable up to a place before the log's start."""
+    for request in facts.operations.of("delete_records"):
+        value = request.value
+        if (value["topic"], value["partition"]) != place or request.type == "fail" or request.began > listed.ended:
+            continue
+        reached = value.get("log_start", value["before"])
+        if reached is None or reached < 0 or offset <= reached:
+            return True
+    return False
 
 
 def _may_have_ended(facts: Facts, transaction: Transaction, read: Operation) -> bool:

@@ -281,6 +281,20 @@ def _the_committed_end_is_behind_what_is_open(story):
     _end(story, 6)
 
 
+@planted("end-passes-open")
+def _the_committed_end_is_behind_what_is_open_and_was_not_deleted(story):
+    _open(story)
+    story.call("admin", "delete_records", "ok", {"log_start": 5}, topic="t", partition=0, before=5)
+    _end(story, 6)
+
+
+@innocent
+def _the_committed_end_is_the_beginning_of_a_log_that_was_deleted_past_what_is_open(story):
+    _open(story)
+    story.call("admin", "delete_records", "ok", {"log_start": 6}, topic="t", partition=0, before=6)
+    _end(story, 6)
+
+
 @innocent
 def _the_committed_end_is_before_what_is_open(story):
     _open(story)
