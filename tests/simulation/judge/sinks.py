@@ -33,8 +33,8 @@ def decided_in_vain(facts: Facts) -> Iterator[Anomaly]:
         if attempts and batch.ended - attempts[0].began < timeout:
             what = f"batch {lost[1]} of {lost[0]} was decided and is lost, though its transactions had time left"
             yield anomaly("sink-row-lost", what, *attempts, *decisions, batch)
-        elif decisions and all(each.value["age"] > timeout for each in decisions):
-            what = f"batch {lost[1]} of {lost[0]} was decided when the time of its transactions was over"
+        elif decisions and all(each.value["age"] > timeout / 2 for each in decisions):
+            what = f"batch {lost[1]} of {lost[0]} was decided when half of the time of its transactions was over"
             yield anomaly("sink-row-lost", what, *decisions, batch)
 
 

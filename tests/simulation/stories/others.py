@@ -207,7 +207,7 @@ def a_row_stands_behind_what_a_late_attempt_has_open(story):
 @planted("sink-row-lost")
 def _a_batch_is_decided_too_late(story):
     of = {"sink": "s", "query": "q", "batch": 1}
-    story.call("d", "sink_decide", "info", **of, age=31.0)
+    story.call("d", "sink_decide", "info", **of, age=16.0)
     lost = {
         "error": {
             "type": "tagwire.spark.sink.driver.LostTransactionError",
