@@ -10,10 +10,10 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Client, Producer
-from tagwire.errors import Error, KafkaError, RequestTimeoutError, TransactionStateError
+from tagwire.errors import ConnectionLostError, Error, KafkaError, RequestTimeoutError, TransactionStateError
 
 from ..limits import wait_until
-from .fake_broker import FakeCluster, Late, Silence
+from .fake_broker import Close, FakeCluster, Late, Silence
 from .produce_responses import responding
 from .stored import values_in
 from .test_transaction_versions import Coordinator
@@ -92,6 +92,21 @@ def test_no_transaction_begins_while_the_id_is_taken_over_again(cluster: FakeClu
         with producer.transaction():
             producer.send("t", b"v", partition=0)
     assert values_in(cluster.topics["t"][0]) == [b"v"]
+
+
+def test_an_id_is_asked_for_once_where_a_late_request_would_fence(cluster: FakeCluster) -> None:
+    """A refusal is an answer: what may succeed later is sent again after that."""
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        cluster.script(
+            "InitProducerId", responding(messages.InitProducerIdResponse(error_code=Error.CONCURRENT_TRANSACTIONS))
+        )
+        producer.init_transactions(once=True)
+        assert len(cluster.requests("InitProducerId")) == 2
+    with Producer(cluster.bootstrap, transactional_id="y") as producer:
+        cluster.script("InitProducerId", Close())
+        with pytest.raises(ConnectionLostError):
+            producer.init_transactions(once=True)
+        assert len(cluster.requests("InitProducerId")) == 3
 
 
 def test_an_id_that_could_not_be_taken_over_again_is_used_no_further(cluster: FakeCluster) -> None:

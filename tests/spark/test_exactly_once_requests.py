@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
-from tagwire.broker import Broker
-from tagwire.client import Admin
+from tagwire.broker import Broker, hang_up
+from tagwire.client import Admin, Producer
+from tagwire.errors import ConnectionLostError
 from tagwire.spark.sink import driver
 from tagwire.spark.sink.driver import LostTransactionError
 
@@ -59,3 +60,39 @@ def test_a_lost_transaction_hides_no_other_of_its_micro_batch(monkeypatch: pytes
             query.planned()
         assert all(name in str(raised.value) for name in lost)
         assert query.seen() == [b"b"]
+
+
+def test_what_a_task_asked_for_in_vain_may_come_late_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its InitProducerId had no answer, and reaches the coordinator when the task has written: of an id that was given
+    up, for this micro-batch and all others, also where it had served one before."""
+    with Broker(fsync="never") as broker:
+        query = Query.new(broker.bootstrap, monkeypatch)
+        (first,) = query.tasks(0, [b"a"])
+        query.commit(0, [first])
+        query.wait_for_markers()
+        pickled = query.planned()
+        with broker.intercept("InitProducerId", hang_up(), times=1) as lost:
+            message = query.attempt(pickled, 1, [b"b"])
+        (unanswered,) = [call.request.transactional_id for call in lost.calls]
+        assert unanswered == first.transaction.transactional_id
+
+        def comes_late() -> None:
+            with Producer(broker.bootstrap, transactional_id=unanswered) as producer:
+                producer.init_transactions()
+
+        comes_late()
+        query.commit(1, [message])
+        (last,) = query.tasks(2, [b"c"])
+        comes_late()
+        query.commit(2, [last])
+        assert query.seen() == [b"a", b"b", b"c"]
+
+
+def test_a_task_that_nobody_answers_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After three ids: the next attempt is Spark's to make."""
+    with Broker(fsync="never") as broker:
+        query = Query.new(broker.bootstrap, monkeypatch)
+        pickled = query.planned()
+        with broker.intercept("InitProducerId", hang_up()) as lost, pytest.raises(ConnectionLostError):
+            query.attempt(pickled, 0, [b"a"])
+        assert len({call.request.transactional_id for call in lost.calls}) == len(lost.calls) == 3

@@ -45,6 +45,7 @@ class CoordinatorClient:
         what: str,
         *,
         highest: int | None = None,
+        once: bool = False,
     ) -> Response:
         """The response without an error in it. What may succeed later, and a lost connection, is tried again: the
         request must be one that can be sent twice.
@@ -52,20 +53,25 @@ class CoordinatorClient:
         Args:
             errors: the error codes in the response, 0 for none. what: how errors call the request.
             highest: the highest version that may be spoken.
+            once: not again when it may have been sent and was not answered: it may come late, after the second.
 
         Raises:
             KafkaError: the broker refuses. RequestTimeoutError, ConnectError, ...: no response by the deadline.
         """
         retry = self._network.retry(deadline)
         while True:
+            is_sent = False
             soon = min(deadline, self._network.deadline())
             try:
                 connection = await self.connection(soon)
                 message = request(connection)
                 version = connection.version(message.api_key, highest)
+                is_sent = True
                 found = await self._network.request(connection, message, soon, version)
             except TagwireError as error:
                 self._node = None
+                if once and is_sent:
+                    raise
                 # An attempt may take less time than all of them, and may be over before it began: to be left alone for
                 # longer is an error at once.
                 await sleep(retry.pause_until(error, anyway=isinstance(error, RequestTimeoutError)))

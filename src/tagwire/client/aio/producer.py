@@ -158,9 +158,11 @@ class AsyncProducer(AsyncCoreOwner):
         """Who this producer is to brokers now: as `Producer.identity`."""
         return await self._core.identity()
 
-    async def init_transactions(self, timeout: float | None = None, *, resume: ProducerIdentity | None = None) -> None:
+    async def init_transactions(
+        self, timeout: float | None = None, *, resume: ProducerIdentity | None = None, once: bool = False
+    ) -> None:
         """Takes the transactional id over. Takes and raises what `Producer.init_transactions` does."""
-        await self._core.init_transactions(timeout, resume=resume)
+        await self._core.init_transactions(timeout, resume=resume, once=once)
 
     def begin_transaction(self) -> None:
         """Opens a transaction: what is sent from now on belongs to it. Raises as `Producer.begin_transaction`."""

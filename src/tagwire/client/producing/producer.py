@@ -259,19 +259,25 @@ class Producer(CoreOwner):
         """
         return completed(self._core.identity())
 
-    def init_transactions(self, timeout: float | None = None, *, resume: ProducerIdentity | None = None) -> None:
+    def init_transactions(
+        self, timeout: float | None = None, *, resume: ProducerIdentity | None = None, once: bool = False
+    ) -> None:
         """Takes the transactional id over. Whoever had it is fenced, and a transaction of theirs that is open aborted.
 
         Args:
             timeout: seconds to try; None is `max_block`.
             resume: goes on as this producer, of another process that does not use it any more, instead: no
                 request is sent, nobody is fenced, nothing is aborted.
+            once: a request that is not answered is not sent again, and its error is raised. Else it may come to the
+                coordinator late, after the second, and fence this producer. Is for an id that can be given up for a
+                new one then.
 
         Raises:
             ProducerFencedError, KafkaError: refused. TransactionStateError: a transaction is open.
+            RequestTimeoutError, ConnectionLostError: no answer.
             UnsupportedVersionError: the broker has no transactions.
         """
-        completed(self._core.init_transactions(timeout, resume=resume))
+        completed(self._core.init_transactions(timeout, resume=resume, once=once))
 
     def begin_transaction(self) -> None:
         """Opens a transaction: what is sent from now on belongs to it. Raises TransactionStateError while one is open,

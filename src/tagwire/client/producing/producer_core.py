@@ -272,13 +272,15 @@ class ProducerCore(Generic[RecordDelivery]):
         version = idempotence.transaction_version if isinstance(idempotence, TransactionManager) else 0
         return ProducerIdentity(*idempotence.producer, version, sequences)
 
-    async def init_transactions(self, timeout: float | None = None, *, resume: ProducerIdentity | None = None) -> None:
+    async def init_transactions(
+        self, timeout: float | None = None, *, resume: ProducerIdentity | None = None, once: bool = False
+    ) -> None:
         """As `Producer.init_transactions`."""
         transactions = self._transactions()
         of_type("resume", resume, ProducerIdentity, "the identity of a producer")
         if resume is None:
             with self.sender.metrics.timed("txn-init"):
-                await self._call(transactions.init_transactions, timeout)
+                await self._call(lambda deadline: transactions.init_transactions(deadline, once=once), timeout)
         else:
             transactions.resume(resume)
             producer = transactions.producer

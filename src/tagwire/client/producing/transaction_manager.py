@@ -299,8 +299,9 @@ class TransactionManager(NonIdempotent):
 
     # What callers ask of the thread --------------------------------------------------------------------------------
 
-    async def init_transactions(self, deadline: float) -> None:
-        """Takes the id over: whoever had it is fenced, and their open transaction aborted."""
+    async def init_transactions(self, deadline: float, *, once: bool = False) -> None:
+        """Takes the id over: whoever had it is fenced, and their open transaction aborted. `once`: see
+        `CoordinatorClient.send`."""
         async with self._turn:
             with self._lock:
                 self.require(
@@ -311,7 +312,7 @@ class TransactionManager(NonIdempotent):
                 self.transition_to(
                     TransactionState.UNINITIALIZED
                 )  # what began meanwhile would be aborted, or be fenced
-            await self._init_producer_id(NO_PRODUCER_ID, deadline)
+            await self._init_producer_id(NO_PRODUCER_ID, deadline, once=once)
             self.transition_to(TransactionState.READY)
 
     def resume(self, identity: ProducerIdentity) -> None:
@@ -434,7 +435,7 @@ class TransactionManager(NonIdempotent):
         except TagwireError as error:
             raise self._transition_to_error(error) from error
 
-    async def _init_producer_id(self, current: ProducerIdAndEpoch, deadline: float) -> None:
+    async def _init_producer_id(self, current: ProducerIdAndEpoch, deadline: float, *, once: bool = False) -> None:
         def request(connection: BrokerConnection) -> messages.InitProducerIdRequest:
             kind = messages.InitProducerIdRequest
             if current != NO_PRODUCER_ID and connection.version(kind.api_key) < INIT_PRODUCER_ID_BUMP:
@@ -449,7 +450,7 @@ class TransactionManager(NonIdempotent):
                 producer_epoch=current.epoch,
             )
 
-        response = await self._send(request, lambda response: [response.error_code], deadline, "initialize")
+        response = await self._send(request, lambda response: [response.error_code], deadline, "initialize", once=once)
         self.producer = producer_id_in(response)
         await self._choose_transaction_version(deadline)
 
@@ -470,9 +471,11 @@ class TransactionManager(NonIdempotent):
         errors: Callable[[Response], Iterable[int]],
         deadline: float,
         what: str,
+        *,
+        once: bool = False,
     ) -> Response:
         of = f"{what}, transactional id {self.transactional_id!r}"
-        return await self._coordinator.send(request, errors, deadline, of)
+        return await self._coordinator.send(request, errors, deadline, of, once=once)
 
 
 def _codes(requested: Iterable[TopicPartition], told: Iterable[tuple[TopicPartition, int]]) -> list[int]:

@@ -4,7 +4,7 @@ A worker keeps a pool of transactional ids for each cluster and query. It uses o
 that the micro-batch it served is done, and the coordinator that its last transaction was committed. Each use begins
 with InitProducerId, so that transactional id, producer id and epoch name exactly one transaction, even to a zombie
 driver. An id whose transaction was aborted or left open is never used again: a driver that has seen it open may abort
-it at any time later.
+it at any time later. Nor is one whose InitProducerId had no answer: it may come late, and abort what was begun since.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tagwire.errors import ConfigError, Error, KafkaError, TransactionStateError, UnsupportedVersionError
+from tagwire.errors import (
+    ConfigError,
+    ConnectionLostError,
+    Error,
+    KafkaError,
+    RequestTimeoutError,
+    TransactionStateError,
+    UnsupportedVersionError,
+)
 from tagwire.spark.sink.client_cache import cached_client
 from tagwire.spark.sink.decisions import TaskTransaction
 from tagwire.spark.sink.transactional_ids import new_task_id
@@ -29,8 +37,11 @@ _PoolKey = tuple[int, tuple[tuple[str, str], ...], str]
 
 _COMMITTED: Final = ("PrepareCommit", "CompleteCommit")
 
+_UNANSWERED: Final = 3
+"""With so many ids an attempt of a task tries to begin before it fails."""
 
-@dataclass
+
+@dataclass(eq=False)
 class _PooledId:
     """A transactional id of this worker, and the micro-batch it served last."""
 
@@ -61,10 +72,8 @@ def write_transaction(
             failed, and what it has written will be aborted.
     """
     with cached_client(properties) as client:
-        transactional_id = _take_id(client, properties, prepared, batch)
-        producer = _producer(client, transactional_id, prepared.timeout_ms)
+        transactional_id, producer = _initialized(client, properties, prepared, batch)
         try:
-            _init(producer, prepared.timeout_ms)
             begun = producer.identity
             producer.begin_transaction()
             rows = send(producer)
@@ -79,9 +88,30 @@ def write_transaction(
             producer.close(0, abort=False)
 
 
+def _initialized(
+    client: Client, properties: Mapping[str, str], prepared: Prepared, batch: tuple[str, int]
+) -> tuple[str, Producer]:
+    """An id of the pool or a new one, and its producer. One whose request had no answer is given up for another."""
+    pool = _pools.setdefault((os.getpid(), tuple(sorted(properties.items())), prepared.exactly_once_id), [])
+    unanswered = 0
+    while True:
+        taken = _take_id(client, pool, prepared, batch)
+        producer = _producer(client, taken.transactional_id, prepared.timeout_ms)
+        try:
+            _init(producer, prepared.timeout_ms)
+        except BaseException as error:
+            pool.remove(taken)
+            producer.close(0, abort=False)
+            unanswered += 1
+            if not isinstance(error, RequestTimeoutError | ConnectionLostError) or unanswered == _UNANSWERED:
+                raise
+        else:
+            return taken.transactional_id, producer
+
+
 def _init(producer: Producer, timeout_ms: int) -> None:
     try:
-        producer.init_transactions()
+        producer.init_transactions(once=True)
     except KafkaError as error:
         if error.error is Error.INVALID_TRANSACTION_TIMEOUT:
             raise ConfigError(
@@ -90,16 +120,15 @@ def _init(producer: Producer, timeout_ms: int) -> None:
         raise
 
 
-def _take_id(client: Client, properties: Mapping[str, str], prepared: Prepared, batch: tuple[str, int]) -> str:
+def _take_id(client: Client, pool: list[_PooledId], prepared: Prepared, batch: tuple[str, int]) -> _PooledId:
     """An id that no other attempt uses: one whose micro-batch is done, or a new one."""
-    pool = _pools.setdefault((os.getpid(), tuple(sorted(properties.items())), prepared.exactly_once_id), [])
     while (pooled := next((one for one in pool if one.is_free(prepared.decided)), None)) is not None:
         pool.remove(pooled)
         if _is_committed(client, pooled.transactional_id):
             break
     taken = _PooledId(new_task_id(prepared.exactly_once_id) if pooled is None else pooled.transactional_id, *batch)
     pool.append(taken)
-    return taken.transactional_id
+    return taken
 
 
 def _is_committed(client: Client, transactional_id: str) -> bool:
