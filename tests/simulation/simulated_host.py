@@ -39,6 +39,7 @@ class SimulatedHost:
 
     Attributes:
         bootstrap: where it is. round_trip_s: how long an answer is under way, unless something is wrong.
+        spikes_s: what those few that take much longer add to each, on average and twice over.
         moves: whether it is a cluster. has_upkeep: it does by the clock what brokers do.
         faults: what can be done to it, to actors and to what is between them.
     """
@@ -68,6 +69,7 @@ class SimulatedHost:
         self.has_upkeep = True
         conditions = world.network.conditions
         self.round_trip_s = 2 * (conditions.latency_s + conditions.jitter_s)
+        self.spikes_s = 2 * conditions.spikes * conditions.spike_s
         self.faults = SimulatedFaults(self)
 
     def _tell_of_refused_sync(self, path: str) -> None:

@@ -70,12 +70,14 @@ class Host(Protocol):
     Attributes:
         bootstrap: where brokers are, which run already. faults: what can be done to all of them.
         round_trip_s: how long an answer is under way at most, where nothing is wrong.
+        spikes_s: what those that take much longer add to each, on average and with room to spare.
         moves: whether leaders and coordinators can be moved.
         has_upkeep: whether what brokers do by the clock is to be waited for.
     """
 
     bootstrap: str
     round_trip_s: float
+    spikes_s: float
     moves: bool
     has_upkeep: bool
     faults: Faults
@@ -88,7 +90,7 @@ class Host(Protocol):
 def run(plan: Spec, host: Host, history: History) -> None:
     """Runs a plan, whole, and notes it in `history`. It takes the plan's `duration`, its `settle`, and what reading at
     the end does."""
-    stage = Stage(plan, host.bootstrap, history, host.round_trip_s)
+    stage = Stage(plan, host.bootstrap, history, host.round_trip_s, host.spikes_s)
     _ended(host.start("setup", _SetUp(stage, {"name": "setup"}).main), "setup", history, PATIENCE)
     running: dict[str, Running] = {}
 

@@ -29,6 +29,7 @@ class Loopback:
         self.bootstrap = bootstrap
         self.faults = NoFaults()
         self.round_trip_s = 0.0
+        self.spikes_s = 0.0
         self.moves = self.has_upkeep = False
 
     def start(self, name: str, main: Callable[[], None]) -> _Thread:

@@ -51,7 +51,9 @@ class Sinking(Actor):
         self._workers = stage.process(self.name)  # they are there as long as this process is
         self.process = self._workers
         self._attempts: list[threading.Thread] = []
-        self._timeout_ms = max(spec["timeout_ms"], int(2000 * BATCH_ROUND_TRIPS * stage.round_trip_s))
+        self._timeout_ms = max(
+            spec["timeout_ms"], int(2000 * BATCH_ROUND_TRIPS * (stage.round_trip_s + stage.spikes_s))
+        )
 
     def main(self) -> None:
         """The query, started again whenever it fails; once nothing goes wrong any more, until a micro-batch is through,

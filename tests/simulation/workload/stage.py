@@ -37,15 +37,19 @@ class Stage:
 
     Attributes:
         bootstrap: where brokers are. round_trip_s: how long an answer is under way at most.
+        spikes_s: what answers that take much longer add to each, on average and with room to spare.
         history: of the run. phase: in which it is.
         topics: the plan's, by name. transactional_ids: of its actors.
         is_forgetful: whether brokers may forget producers.
         checkpoints: of streaming queries, the last micro-batch that is in them.
     """
 
-    def __init__(self, plan: Spec, bootstrap: str, history: History, round_trip_s: float = 0.0) -> None:
+    def __init__(
+        self, plan: Spec, bootstrap: str, history: History, round_trip_s: float = 0.0, spikes_s: float = 0.0
+    ) -> None:
         self.bootstrap = bootstrap
         self.round_trip_s = round_trip_s
+        self.spikes_s = spikes_s
         self.history = history
         self.phase = Phase.LOAD
         self.topics: dict[str, Spec] = {topic["name"]: dict(topic) for topic in plan["topics"]}
