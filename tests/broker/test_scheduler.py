@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -151,6 +152,25 @@ def test_a_waiter_that_goes_away_does_not_take_its_batch_or_the_others_along(tmp
         assert log.end_offset == 2
 
     asyncio.run(scenario())
+
+
+def test_a_refusal_that_nobody_waited_for_is_no_error_in_the_log(tmp_path, pool, batch, failing_files):
+    log = create_log(failing_files, tmp_path, TopicConfig())
+    told = []
+
+    async def scenario():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+        commit = GroupCommit(log, pool, sync=True, advanced=lambda: None)
+        failing_files.fail("sync", times=1)
+        waits = commit.append(partial(batch, 1))
+        commit.append(partial(batch, 1))
+        with pytest.raises(StorageError, match="fsync failed"):
+            await waits
+        await commit.idle()
+        gc.collect()
+
+    asyncio.run(scenario())
+    assert told == []
 
 
 def test_a_commit_that_fails_in_an_unforeseen_way_is_told_to_everyone_who_waits(tmp_path, pool, batch, monkeypatch):

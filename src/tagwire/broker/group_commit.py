@@ -80,6 +80,7 @@ class GroupCommit:
                         continue
                     if isinstance(result, Exception):
                         future.set_exception(result)
+                        future.exception()  # it is not logged where who began the append has gone before it waited
                     else:
                         future.set_result(result)
                 self._advanced()
