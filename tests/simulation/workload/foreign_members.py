@@ -3,6 +3,7 @@ takes its time to say what it has."""
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
 from tagwire.errors import Error
 from tests.simulation.workload.foreign import KINDS, REQUEST_S, Enough, Speaking
-from tests.simulation.workload.probing import REFUSED, coordinator_of
+from tests.simulation.workload.probing import REFUSED, coordinator_of, error_of
 
 STATIC: Final = "foreign-static"
 SHARED: Final = "foreign-members"
@@ -21,6 +22,7 @@ TYPE: Final = "foreign"
 
 LONG_MS: Final = 30_000
 BEAT_S: Final = 0.5
+GIVEN_UP: Final = "UNKNOWN_MEMBER_ID, when its time was over"
 ROUNDS: Final = 3
 """Heartbeats within which a member has been told all there is to tell."""
 
@@ -137,25 +139,47 @@ class ForeignMembers(Speaking):
         self.holds(node, "ConsumerGroupHeartbeat", about, len(kept | second.has), len(topic.partitions))
         newer = first.beat() | {"member_epoch": first.epoch + 1000}
         about = f"a member of {SHARED} in an epoch that nobody has"
-        await self.said(node, messages.ConsumerGroupHeartbeatRequest(**newer), about, "FENCED_MEMBER_EPOCH")
+        await self._said_as(node, first, newer, about, "FENCED_MEMBER_EPOCH")
         for member in (first, second):
-            gone = messages.ConsumerGroupHeartbeatRequest(**member.beat() | {"member_epoch": -1})
-            await self.said(node, gone, f"a member of {SHARED} that leaves", "NONE")
+            gone = member.beat() | {"member_epoch": -1}
+            await self._said_as(node, member, gone, f"a member of {SHARED} that leaves", "NONE")
 
     async def _beat(self, node: int, member: _Member, says: set[tuple[Any, int]] | None = None) -> None:
-        request = messages.ConsumerGroupHeartbeatRequest(**member.beat(says))
         about = f"{member.name} of {SHARED} in epoch {member.epoch}"
         without = ("UNSUPPORTED_VERSION",) if member.epoch == 0 else ()  # a broker may have no such groups
-        member.take(await self.said(node, request, about, "NONE", otherwise=without))
+        began = self.history.now
+        member.take(await self._said_as(node, member, member.beat(says), about, "NONE", otherwise=without))
+        member.heard, member.joined = began, min(member.joined, began)
+
+    async def _said_as(
+        self,
+        node: int,
+        member: _Member,
+        beat: dict[str, Any],
+        about: str,
+        *answers: str,
+        otherwise: tuple[str, ...] = (),
+    ) -> Any:
+        """As `said`; a member may be none any more where its requests took longer than its session, or than it may
+        take to give something up."""
+
+        def of(response: Any) -> str:
+            answer, now = error_of(response), self.history.now
+            is_late = now - member.heard >= self.stage.session_s or now - member.joined >= LONG_MS / 1000
+            return GIVEN_UP if answer == "UNKNOWN_MEMBER_ID" and is_late else answer
+
+        request = messages.ConsumerGroupHeartbeatRequest(**beat)
+        return await self.said(node, request, about, *answers, of=of, otherwise=(*otherwise, GIVEN_UP))
 
 
 class _Member:
-    """One of KIP-848: what it was told that it has."""
+    """One of KIP-848: what it was told that it has; when it joined, and when it said last that it is there."""
 
     def __init__(self, name: str, topic: TopicMetadata) -> None:
         self.name = name
         self.epoch = 0
         self.has: set[tuple[Any, int]] = set()
+        self.joined = self.heard = math.inf
         self._topic = topic
 
     def beat(self, says: set[tuple[Any, int]] | None = None) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class Stage:
         history: of the run. phase: in which it is.
         topics: the plan's, by name. transactional_ids: of its actors.
         is_forgetful: whether brokers may forget producers.
+        session_s: how long a member of KIP-848 may be silent.
         checkpoints: of streaming queries, the last micro-batch that is in them.
     """
 
@@ -59,6 +60,7 @@ class Stage:
         faults = {step["kind"] for step in plan["nemesis"]}
         self.is_forgetful = plan["cluster"]["fsync"] != "batch" or "clock" in faults
         self.is_cluster = plan["cluster"]["nodes"] > 1
+        self.session_s: float = plan["cluster"]["settings"]["group_session_timeout_s"]
         self.checkpoints: dict[str, int] = {}
         self._seed = plan["seed"]
         self._lives: dict[str, int] = {}
