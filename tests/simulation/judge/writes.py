@@ -91,7 +91,12 @@ def inconsistent_offsets(facts: Facts) -> Iterator[Anomaly]:
     for read in facts.reads:
         # What a reader saw before it was lost, with an fsync that promises nothing, may be written anew.
         if read.incarnation is not None and not facts.loss_between(read.operation.began, facts.end, *read.place):
-            seen += [(*read.place, read.incarnation, offset, name, read.operation) for offset, name in read.records]
+            seen += [
+                (*read.place, read.incarnation, offset, name, read.operation)
+                for offset, name in read.records
+                # A poll gives what was fetched some time ago, perhaps before the loss.
+                if read.final or name not in facts.sends or not facts.may_be_lost(facts.sends[name])
+            ]
     for topic, partition, incarnation, offset, name, operation in seen:
         key = topic, partition, incarnation, offset
         other, before = found.setdefault(key, (name, operation))

@@ -108,6 +108,23 @@ def _an_offset_is_given_again_where_the_disk_refused_a_sync(story):
     story.final((0, "b"))
 
 
+def _given_after_the_loss(story, *, wait=0.0):
+    _refused_sync(story, wait=wait)
+    story.poll((0, "a"))
+    story.send("b", 0)
+    story.final((0, "b"))
+
+
+@innocent
+def _a_poll_gives_what_was_fetched_before_a_sync_was_refused_that_took_it_along(story):
+    _given_after_the_loss(story)
+
+
+@planted("inconsistent-offsets")
+def _a_poll_gives_what_had_long_been_on_the_disk_when_a_sync_was_refused_and_another_has_its_offset(story):
+    _given_after_the_loss(story, wait=60)
+
+
 @innocent
 def _acks_0_and_what_nobody_acknowledged_may_be_lost(story):
     story.send("a", -1, acks="0", kind="plain")
