@@ -75,6 +75,8 @@ FIELDS: dict[str, tuple[str, str]] = {
     # The disk refused to sync a segment of a log: what was not synced of it is there or not.
     "sync_refused": ("node fsync topic partition", ""),
     "broker_paused": ("node seconds", ""),
+    # A coordinator takes an EndTxn whose client has given it up.
+    "late_end": ("node transactional_id producer_id epoch commit version", ""),
     # Any other fault, and its end; `quiet`: from here on there are none, and all that waits has to go on.
     "fault": ("fault target seconds detail", ""),
     "heal": ("fault target detail", ""),

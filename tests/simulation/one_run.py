@@ -27,7 +27,7 @@ def prepare() -> None:
     install()
     from tagwire.kernel.checksum import checksum
 
-    from . import disk_auditing, judge, observing, planted, protocol, simulated_host, workload  # noqa: F401
+    from . import disk_auditing, judge, late_ends, observing, planted, protocol, simulated_host, workload  # noqa: F401
     from .world import world  # noqa: F401
 
     with suppress(ImportError):
@@ -58,6 +58,7 @@ def _run(plan: Plan, wants_history: bool, wants_trace: bool) -> Outcome:
 
     from . import workload
     from .judge import judge
+    from .late_ends import late_ends_noted
     from .observing import Observer
     from .protocol import Protocol
     from .simulated_host import SimulatedHost
@@ -84,7 +85,8 @@ def _run(plan: Plan, wants_history: bool, wants_trace: bool) -> Outcome:
 
     found: list[Found] = []
     try:
-        world.run(main)
+        with late_ends_noted(world.network, history):
+            world.run(main)
     except WorldError as error:
         found.append(Found(type(error).__name__.lower(), str(error)))
     found += [Found("unguarded-access", access) for access in unguarded]

@@ -9,6 +9,9 @@ from tests.simulation.history import Event, Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import GROUPS, Facts, Read, Transaction
 
+EPOCH_OF_ITS_OWN = 5
+"""The version of EndTxn from which on each transaction has an epoch of its own."""
+
 
 def dirty_reads(facts: Facts) -> Iterator[Anomaly]:
     """aborted-read (G1a): of a transaction that was aborted, or never committed; uncommitted-read: before it was."""
@@ -19,6 +22,8 @@ def dirty_reads(facts: Facts) -> Iterator[Anomaly]:
         for offset, name in read.records:
             transaction = facts.transaction_of(name)
             if transaction is None or transaction.first_commit <= read.operation.ended:
+                continue
+            if _committed_by_another(facts, transaction, read.operation.ended):
                 continue
             aborted = not transaction.may_be_committed
             kind = "aborted-read" if aborted else "uncommitted-read"
@@ -31,6 +36,20 @@ def dirty_reads(facts: Facts) -> Iterator[Anomaly]:
             )
             shown = excerpt(read.operation, *read.place, offset)
             yield anomaly(kind, what, facts.sends[name], *transaction.ends, shown)
+
+
+def _committed_by_another(facts: Facts, transaction: Transaction, before: float) -> bool:
+    """Whether the commit of an earlier transaction of its id came while it was open, whose client had given that up:
+    below EndTxn 5 both are of one epoch, and it commits whichever is open, in Kafka, too (KIP-890)."""
+    begun = transaction.begin.began if transaction.begin is not None else float("inf")
+    ended = min((end.ended for end in transaction.ends if end.type == "ok"), default=float("inf"))
+    return any(
+        late.value["transactional_id"] == transaction.transactional_id
+        and late.value["commit"]
+        and late.value["version"] < EPOCH_OF_ITS_OWN
+        and begun <= late.began <= min(before, ended)
+        for late in facts.operations.of("late_end")
+    )
 
 
 def partly_visible(facts: Facts) -> Iterator[Anomaly]:

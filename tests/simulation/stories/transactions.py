@@ -22,6 +22,43 @@ def _a_record_is_read_before_its_commit(story):
     story.call("p", "commit_transaction", transaction="t1")
 
 
+def _a_commit_comes_late(story, *, begun=True, **other):
+    story.transaction("t1", ("a", 0), commit="ok")
+    if begun:
+        story.transaction("t2", ("b", 2))
+    late = {"transactional_id": "id", "producer_id": 7, "epoch": 0, "commit": True, "version": 4} | other
+    story.note("broker", "late_end", node=1, **late)
+    if not begun:
+        story.transaction("t2", ("b", 2))
+    story.poll((0, "a"), (2, "b"))
+    story.call("p", "abort_transaction", "fail", transaction="t2", transactional_id="id")
+
+
+@innocent
+def _a_commit_that_was_given_up_comes_late_and_commits_the_next_transaction(story):
+    _a_commit_comes_late(story)
+
+
+@planted("aborted-read")
+def _a_commit_that_was_given_up_comes_late_and_each_transaction_has_an_epoch(story):
+    _a_commit_comes_late(story, version=5)
+
+
+@planted("aborted-read")
+def _an_abort_that_was_given_up_comes_late(story):
+    _a_commit_comes_late(story, commit=False)
+
+
+@planted("aborted-read")
+def _a_commit_of_another_id_comes_late(story):
+    _a_commit_comes_late(story, transactional_id="another")
+
+
+@planted("aborted-read")
+def _a_commit_that_was_given_up_comes_before_the_next_transaction(story):
+    _a_commit_comes_late(story, begun=False)
+
+
 @innocent
 def _a_record_is_read_while_its_commit_is_under_way(story):
     story.transaction("t1", ("a", 0))
