@@ -136,30 +136,37 @@ class SimulatedFaults:
         if not self._host.start_broker(START_S):
             raise TimeoutError("the broker is still starting")
 
-    def _broker_kill(self, steps: int = 0, upon: str | None = None, **_: Any) -> End | None:
+    def _broker_kill(self, steps: int = 0, upon: str | None = None, part: str = "", **_: Any) -> End | None:
         process = self._host.brokers.process
         if process is None or process.is_dead:
             return None
-        self._wait_for(process, steps, upon, process.kill_after)
+        self._wait_for(process, steps, (upon, part), process.kill_after)
         process.kill()
         self._history.note(BROKER, "broker_killed", node=BROKER)
         return self._restart
 
-    def _broker_power(self, steps: int = 0, upon: str | None = None, **_: Any) -> End | None:
+    def _broker_power(
+        self, steps: int = 0, upon: str | None = None, part: str = "", spares: str | None = None, **_: Any
+    ) -> End | None:
         process = self._host.brokers.process
         if not self._host.brokers.is_running or process is None or process.is_dead:
             return None
-        self._wait_for(process, steps, upon, process.lose_power_after)
+        self._disk.spares = spares
+        self._wait_for(process, steps, (upon, part), process.lose_power_after)
         process.lose_power()
+        self._disk.spares = None
         self._history.note(BROKER, "power_lost", node=BROKER, fsync=self._host.fsync)
         return self._restart
 
-    def _wait_for(self, process: Process, steps: int, upon: str | None, dies_after: Callable[[int], None]) -> None:
+    def _wait_for(
+        self, process: Process, steps: int, upon: tuple[str | None, str], dies_after: Callable[[int], None]
+    ) -> None:
         """Lets a process run up to the moment at which it is to end, if that comes."""
+        operation, part = upon
         if process.is_paused:  # it takes no step
             return
-        if upon is not None:
-            take_back = self._disk.upon(upon, lambda: dies_after(steps))
+        if operation is not None:
+            take_back = self._disk.upon(operation, lambda: dies_after(steps), part)
             process.join(UPON_S)
             take_back()
         elif steps:

@@ -300,3 +300,38 @@ def test_what_is_to_be_done_at_an_operation_is_done_once_before_it_and_can_be_ta
     disk.sync(fd)
     disk.sync(fd)
     assert seen == ["once"]
+
+
+def test_what_is_to_be_done_at_an_operation_on_a_path_waits_for_that_path():
+    disk, seen = disk_of(), []
+    disk.upon("create", lambda: seen.append("created"), "other")
+    disk.upon("sync", lambda: seen.append("synced"), "other")
+    disk.upon("sync", lambda: seen.append("any"))
+    fd = put(disk, b"abc")
+    disk.sync(fd)
+    assert seen == ["any"]
+    other = put(disk, b"abc", PLACE / "other")
+    assert seen == ["any", "created"]
+    disk.sync(other)
+    disk.sync(other)
+    assert seen == ["any", "created", "synced"]
+
+
+def test_a_loss_of_power_spares_what_it_is_told_to_once():
+    found = {}
+    for spares in ("nothing", "all", "sectors", None):
+        found[spares] = set()
+        for seed in range(60):
+            disk = disk_of(seed)
+            disk.sync_directory(PLACE)
+            fd = put(disk, b"")
+            disk.sync_directory(PLACE)
+            disk.write(fd, [b"abc"], 0)
+            disk.spares = spares
+            disk.lose_power()
+            assert disk.spares is None
+            found[spares].add(read_file(disk, FILE))
+    assert found["nothing"] == {b""}
+    assert found["all"] == {b"abc"}
+    assert found["sectors"] == {b"", b"abc"}, "a sector is there whole, or not at all"
+    assert found[None] > found["sectors"]

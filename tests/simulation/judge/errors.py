@@ -29,14 +29,19 @@ NEVER = frozenset(
 )
 """Errors that no caller may see whose requests are right, whatever brokers and connections do."""
 
+BROKE_DOWN = " broke down: "
+"""What a producer or a consumer says, of itself, after its own work has raised what none of it should."""
+
 
 def unexpected(facts: Facts) -> Iterator[Anomaly]:
-    """Calls raise the client's own errors, and none that says that a request, or the broker, was wrong."""
+    """Calls raise the client's own errors, and none that says that a request, the broker, or the client itself was
+    wrong."""
     for operation in facts.operations.all:
         error = operation.value.get("error")
         if not error or operation.f == "logged":
             continue
-        if not error["type"].startswith("tagwire.") and error["type"] not in CALLERS_OWN:
+        is_own = error["type"].startswith("tagwire.") and BROKE_DOWN not in (error.get("message") or "")
+        if not is_own and error["type"] not in CALLERS_OWN:
             what = f"{operation.f} of {operation.process} raised {error['type']}: {error['message']}"
             yield anomaly("unexpected-exception", what, operation)
         elif error.get("code") in NEVER:

@@ -32,6 +32,7 @@ def steps(facts: Facts) -> Iterator[Step]:
     """Each read of a poll, with the one before it of the same process and partition, if it still holds that."""
     standing: dict[tuple[str, Place], Standing] = {}
     given: dict[tuple[str, Place], Event] = {}
+    kept: set[tuple[str, Place]] = set()
     polled: dict[int, list[Read]] = {}
     for read in facts.reads:
         if not read.final:
@@ -39,8 +40,17 @@ def steps(facts: Facts) -> Iterator[Step]:
     for event in facts.history:
         if event.f in ("assign", "revoke", "lost") and event.type != "invoke":
             for topic, partition in event.value["partitions"]:
-                standing.pop((event.process, (topic, partition)), None)
-                given[event.process, (topic, partition)] = event
+                place = event.process, (topic, partition)
+                if event.f == "assign" and event.value.get("member"):
+                    if place in kept:  # what a member has already is no new holding
+                        continue
+                    kept.add(place)
+                else:
+                    kept.discard(place)
+                standing.pop(place, None)
+                given[place] = event
+        elif event.f == "close":
+            kept = {place for place in kept if place[0] != event.process}
         elif event.f == "seek":
             value = event.value if event.type == "invoke" else facts.history.events[event.call].value
             place = event.process, (value["topic"], value["partition"])

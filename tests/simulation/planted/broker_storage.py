@@ -172,7 +172,7 @@ STORAGE = (
             ),
         ),
         "compaction deletes segments before the name of the one in their place is on the disk",
-        ("lost-write",),
+        ("lost-write", "compaction-lost-last-value"),
         1000,
         "",
     ),

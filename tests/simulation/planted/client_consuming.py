@@ -90,7 +90,7 @@ CONSUMING = (
             ),
         ),
         "a partition that two members claim is given to both",
-        ("two-owners",),
+        ("two-owners", "unexpected-exception"),
         500,
         "",
     ),

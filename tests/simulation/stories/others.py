@@ -120,6 +120,13 @@ def _a_call_raises_what_is_no_error_of_ours(story):
     story.call("p", "begin", "info", {"error": error}, transaction="t1")
 
 
+@planted("unexpected-exception")
+def _a_consumer_breaks_down(story):
+    message = "the consumer broke down: IndexError: pop from empty list"
+    error = {"type": "tagwire.errors.TagwireError", "code": None, "message": message}
+    story.call("c", "poll", "fail", {"error": error}, group="g")
+
+
 @planted("unexpected-error")
 def _a_broker_does_not_know_what_happened(story):
     error = {"type": "tagwire.errors.KafkaError", "code": "UNKNOWN_SERVER_ERROR", "message": "?"}

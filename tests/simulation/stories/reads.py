@@ -80,6 +80,25 @@ def _one_poll_gives_the_end_of_a_topic_and_the_beginning_of_the_next_of_its_name
     story.poll((0, "a"), (1, "b"), (0, "c"))
 
 
+@planted("nonmonotonic-poll")
+def _a_member_that_keeps_a_partition_goes_back_in_it_after_a_rebalance(story):
+    story.send("a", 0)
+    story.assign("c", 1)
+    story.poll((0, "a"), group="g")
+    story.assign("c", 2)
+    story.poll((0, "a"), group="g")
+
+
+@innocent
+def _a_member_that_has_left_is_given_a_partition_anew(story):
+    story.send("a", 0)
+    story.assign("c", 1)
+    story.poll((0, "a"), group="g")
+    story.call("c", "close", group="g")
+    story.assign("c", 2)
+    story.poll((0, "a"), group="g")
+
+
 @innocent
 def _what_was_not_committed_is_given_to_the_next_owner_again(story):
     story.send("a", 0)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from random import Random
 
 from tests.simulation.workload.fault_draws import UPON
+from tests.simulation.workload.narrow_moments import narrowed
 from tests.simulation.workload.planned_actors import group, movers, producer, sinks, transactions
 from tests.simulation.workload.scenes import (
     after,
@@ -37,7 +38,9 @@ def close_up(seed: int) -> Spec | None:
     if random.random() >= SHARE:
         return None
     drawn: Spec = {"duration": round(random.uniform(5, 9), 1), "cluster": _cluster(random), "last": []}
-    drawn |= random.choice(_ROOMS)(random, drawn["duration"])
+    room = random.choice(_ROOMS)
+    drawn |= room(random, drawn["duration"])
+    drawn = narrowed(Random(f"narrow/{seed}"), room.__name__, drawn)
     drawn["nemesis"].sort(key=lambda step: step["at"])
     if random.random() < 0.6:
         kind = random.choice(["broker_kill", "broker_power", "broker_stop"])

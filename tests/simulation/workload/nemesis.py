@@ -29,7 +29,9 @@ class Faults(Protocol):
 
         Kinds, and what they take:
             broker_kill, broker_power (steps: how many switch points later; upon: counted from the next operation of
-                its disk of this kind on, if one comes soon), broker_stop (release: as which it is
+                its disk of this kind on, if one comes soon; part: of a file or directory with this in its path;
+                spares: of broker_power, what of all that is not synced is left, as `world.disk_contents` says it; else
+                the seed draws that for each file), broker_stop (release: as which it is
                 started again, at the end), broker_pause: the broker's process. With fsync=batch none of them loses
                 what was acknowledged.
             client_kill, client_pause (target: an actor): begins another life at the end.

@@ -102,6 +102,8 @@ class SimulatedDisk(Files):
         faults: what fails, of `DiskFault` and `SlowDisk`.
         capacity: how many bytes files can have; None for any number.
         on_refused_sync: told the path of each file of which a sync fails.
+        spares: what the next loss of power leaves of what is not safe, see `disk_contents.FATES`; None draws that for
+            each file and directory.
     """
 
     def __init__(
@@ -130,14 +132,16 @@ class SimulatedDisk(Files):
         self.faults: dict[DiskFault | SlowDisk, None] = {}
         self.capacity: int | None = None
         self.on_refused_sync: Callable[[str], None] = lambda path: None
-        self._upon: dict[str, list[Callable[[], None]]] = {}
+        self.spares: str | None = None
+        self._upon: dict[str, list[tuple[str, Callable[[], None]]]] = {}
 
     # What befalls it -----------------------------------------------------------------------------------------------
 
     def lose_power(self) -> None:
         """Come back with what a loss of power leaves."""
         with self._lock:
-            self._root.lose(self._random)
+            self._root.lose(self._random, self.spares)
+            self.spares = None
             self._open.clear()
             self._locked.clear()
             self.steps, self.crash_at, self.is_dead = 0, None, False
@@ -168,14 +172,15 @@ class SimulatedDisk(Files):
         """Have operations take longer: see `SlowDisk`."""
         return self.inject(SlowDisk(most_s, chance))
 
-    def upon(self, operation: str, act: Callable[[], None]) -> Callable[[], None]:
-        """Have something done when the next operation of a kind begins, once; what this gives takes it back."""
-        waiting = self._upon.setdefault(operation, [])
-        waiting.append(act)
+    def upon(self, operation: str, act: Callable[[], None], part: str = "") -> Callable[[], None]:
+        """Have something done when the next operation of a kind begins, on a path that has `part` in it, once; what
+        this gives takes it back."""
+        waiting, one = self._upon.setdefault(operation, []), (part, act)
+        waiting.append(one)
 
         def take_back() -> None:
-            if act in waiting:
-                waiting.remove(act)
+            if one in waiting:
+                waiting.remove(one)
 
         return take_back
 
@@ -201,9 +206,16 @@ class SimulatedDisk(Files):
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
-    def _take_time(self, operation: str) -> None:
-        for act in self._upon.pop(operation, ()):
-            act()
+    def _comes_to(self, operation: str, at: Path | int) -> None:
+        """Does what is to be done at an operation on a path, or on what is open as a number."""
+        if waiting := self._upon.get(operation):
+            path = str(at) if isinstance(at, Path) else self._open[at].path if at in self._open else ""
+            for one in [one for one in waiting if one[0] in path]:
+                waiting.remove(one)
+                one[1]()
+
+    def _take_time(self, operation: str, at: Path | int) -> None:
+        self._comes_to(operation, at)
         if self._pause is None:
             return
         takes = self._sync_s * self._random.random() if operation in ("sync", "sync_directory") else 0.0
@@ -279,7 +291,7 @@ class SimulatedDisk(Files):
         return self._next
 
     def open(self, path: Path, *, write: bool = False) -> int:
-        self._take_time("open")
+        self._take_time("open", path)
         with self._lock:
             self._check()
             try:
@@ -288,6 +300,7 @@ class SimulatedDisk(Files):
                 if not write:
                     raise
                 parent, node = self._directory(path.parent), File()
+                self._comes_to("create", path)
                 self._strike("create", path)
                 self._require_space(path)
                 made = node
@@ -309,7 +322,7 @@ class SimulatedDisk(Files):
             del self._locked[descriptor.node]
 
     def lock_directory(self, path: Path) -> int | None:
-        self._take_time("open")
+        self._take_time("open", path)
         with self._lock:
             self._check()
             node = self._directory(path)
@@ -341,7 +354,7 @@ class SimulatedDisk(Files):
             return int(self._file(path).modified * 1000)
 
     def read(self, fd: int, size: int, position: int) -> bytes:
-        self._take_time("read")
+        self._take_time("read", fd)
         with self._lock:
             self._check()
             node, path = self._described(fd)
@@ -350,12 +363,12 @@ class SimulatedDisk(Files):
 
     def write(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
         data = b"".join(buffers)
-        self._take_time("write")
+        self._take_time("write", fd)
         if self._pause is not None and len(data) > 1 and self._random.random() < SPLIT_WRITES:
             half = self._random.randint(1, len(data) - 1)
             self._write(fd, data[:half], position)
             data, position = data[half:], position + half
-            self._take_time("write")
+            self._take_time("write", fd)
         self._write(fd, data, position)
 
     def _write(self, fd: int, data: bytes, position: int) -> None:
@@ -376,14 +389,14 @@ class SimulatedDisk(Files):
             node.write(position, data)
 
     def truncate(self, fd: int, size: int) -> None:
-        self._take_time("truncate")
+        self._take_time("truncate", fd)
         with self._lock:
             node, path = self._described(fd)
             self._strike("truncate", path)
             self._change(lambda: node.truncate(size))
 
     def sync(self, fd: int) -> None:
-        self._take_time("sync")
+        self._take_time("sync", fd)
         with self._lock:
             node, path = self._described(fd)
             try:
@@ -397,7 +410,7 @@ class SimulatedDisk(Files):
     # Names ---------------------------------------------------------------------------------------------------------
 
     def sync_directory(self, path: Path) -> None:
-        self._take_time("sync_directory")
+        self._take_time("sync_directory", path)
         with self._lock:
             node = self._directory(path)
             self._strike("sync_directory", path)
@@ -409,7 +422,7 @@ class SimulatedDisk(Files):
             return sorted(self._directory(path).names)
 
     def make_directory(self, path: Path) -> None:
-        self._take_time("make_directory")
+        self._take_time("make_directory", path)
         with self._lock:
             parent = self._directory(path.parent)
             if path.name in parent.names:
@@ -438,7 +451,7 @@ class SimulatedDisk(Files):
                 return False
 
     def rename(self, source: Path, target: Path) -> None:
-        self._take_time("rename")
+        self._take_time("rename", source)
         with self._lock:
             node, parent = self._node(source), self._directory(source.parent)
             assert source.parent == target.parent
@@ -450,7 +463,7 @@ class SimulatedDisk(Files):
         self._remove(path)
 
     def _remove(self, path: Path) -> None:
-        self._take_time("remove")
+        self._take_time("remove", path)
         with self._lock:
             self._node(path)
             self._strike("remove", path)

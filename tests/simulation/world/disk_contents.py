@@ -13,6 +13,9 @@ from typing import Final
 
 SECTOR_BYTES: Final = 512
 
+FATES: Final = ("nothing", "beginning", "beginning", "any", "sectors", "all")
+"""What a loss of power spares of the changes of a file that are not safe."""
+
 
 class File:
     """Bytes, and those of them that are on the disk.
@@ -53,9 +56,13 @@ class File:
         if random.random() < 0.5:
             self.data = bytearray(self._safe)
 
-    def lose(self, random: Random) -> None:
-        """Keep of what is not safe nothing, all, its beginning, or any part: a disk writes sectors in any order."""
-        fate = random.choice(["nothing", "beginning", "beginning", "any", "sectors", "all"])
+    def lose(self, random: Random, spares: str | None = None) -> None:
+        """Keep of what is not safe nothing, all, its beginning, or any part: a disk writes sectors in any order.
+
+        Args:
+            spares: which of `FATES`; None draws one.
+        """
+        fate = random.choice(FATES) if spares is None else spares
         count = random.randint(0, len(self._pending))
         for number, (position, written) in enumerate(self._pending):
             if fate == "nothing" or (fate == "any" and random.random() < 0.5):
@@ -91,15 +98,15 @@ class Directory:
         self._safe = dict(self.names)
         self._pending = []
 
-    def lose(self, random: Random) -> None:
-        keep = random.choice([0.0, 0.5, 1.0])
+    def lose(self, random: Random, spares: str | None = None) -> None:
+        keep = random.choice([0.0, 0.5, 1.0]) if spares is None else {"nothing": 0.0, "all": 1.0}.get(spares, 0.5)
         self.names = dict(self._safe)
         for change in self._pending:
             if random.random() < keep:
                 _rename(self.names, change)
         self.sync()
         for node in self.names.values():
-            node.lose(random)
+            node.lose(random, spares)
 
 
 def _rename(names: dict[str, File | Directory], change: dict[str, File | Directory | None]) -> None:

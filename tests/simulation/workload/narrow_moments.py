@@ -1,0 +1,119 @@
+"""What has to meet in a narrow moment: a second fault at just the step at which a first one matters.
+
+A close-up's plan is drawn first, and some get one of these on top, drawn from numbers of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from types import MappingProxyType
+from typing import Any, Final
+
+from tests.simulation.workload.stage import Spec
+
+Change = tuple[str, str]
+"""An operation of a disk, and what the path has in it."""
+
+WRITTEN: Final[tuple[Change, ...]] = (
+    *[("sync", "topic-")] * 4,
+    ("write", "topic-"),
+    ("create", ".log"),
+    ("sync_directory", "topic-"),
+)
+"""Amid which a log is broken off that is written to."""
+
+REPLACED: Final[tuple[Change, ...]] = (
+    *[("remove", ".log")] * 3,
+    ("rename", ".log"),
+    ("sync_directory", "topic-"),
+    ("create", ".cleaned"),
+)
+"""Amid which one is broken off that is compacted."""
+
+
+def narrowed(random: Random, room: str, drawn: Spec) -> Spec:
+    """The plan of a close-up, with what has to meet in this room on top, or as it is.
+
+    Args:
+        room: the name of the function of `close_ups` that has drawn it.
+    """
+    share, narrow = _ROOMS.get(room, (0.0, _as_it_is))
+    return narrow(random, drawn) if random.random() < share else drawn
+
+
+def _as_it_is(random: Random, drawn: Spec) -> Spec:
+    return drawn
+
+
+def _with(drawn: Spec, steps: list[Spec], **more: Any) -> Spec:
+    return drawn | {"nemesis": sorted([*drawn["nemesis"], *steps], key=lambda step: step["at"])} | more
+
+
+def _without_ends(drawn: Spec, steps: list[Spec], **more: Any) -> Spec:
+    """In the place of the broker's other ends: while one waits for its operation, nothing else befalls it, and for one
+    of a log that is offline it would wait in vain."""
+    left = [step for step in drawn["nemesis"] if not step["kind"].startswith(("broker_", "disk_error"))]
+    return _with(drawn | {"nemesis": left}, steps, **more)
+
+
+def _step(at: float, kind: str, seconds: float, **detail: Any) -> Spec:
+    return {"at": round(at, 3), "kind": kind, "seconds": round(seconds, 3), **detail}
+
+
+def power_amid(random: Random, duration: float, changes: tuple[Change, ...]) -> list[Spec]:
+    """Power that is lost a few steps from a change of the disk on, which leaves a part of what was under way: sectors
+    of a batch, one name and not the other."""
+    steps, at = [], random.uniform(0.8, 2.0)
+    while at < duration:
+        operation, part = random.choice(changes)
+        spares = random.choice(["sectors", "sectors", "any", "any", "beginning", None])
+        amid = {"upon": operation, "part": part, "steps": int(3 ** random.uniform(0, 2.5)), "spares": spares}
+        steps.append(_step(at, "broker_power", random.uniform(0.05, 0.5), **amid))
+        at += random.uniform(0.7, 2.0)
+    return steps
+
+
+def _written(random: Random, drawn: Spec) -> Spec:
+    """Batches of several sectors, of which the power leaves some."""
+    large = {"compression": "none", "records": 60, "pace": round(drawn["duration"] / 70, 3)}
+    actors = [actor | large | {"value_size": random.choice([600, 1500, 3000])} for actor in drawn["actors"]]
+    configs = {"segment.bytes": random.choice([4096, 16_384])}  # it takes no batch that is larger
+    topics = [topic | {"configs": topic["configs"] | configs} for topic in drawn["topics"]]
+    return _without_ends(drawn, power_amid(random, drawn["duration"], WRITTEN), actors=actors, topics=topics)
+
+
+def _replaced(random: Random, drawn: Spec) -> Spec:
+    """Segments that take each other's place."""
+    return _without_ends(drawn, power_amid(random, drawn["duration"], REPLACED))
+
+
+def _too_large(random: Random, drawn: Spec) -> Spec:
+    """Batches that were taken, of which the producer has no answer, and that are too large when they are sent again."""
+    duration = drawn["duration"] + 3.0
+    actors = []
+    for actor in drawn["actors"]:
+        if actor["kind"] == "producer":
+            more = {"linger": 0.05, "burst": 10, "batch_bytes": 1000, "value_size": 40, "pace": 0.03, "records": 300}
+            more |= {"timeout": 8.0, "request_timeout": 0.6, "given_partition": 1.0, "renew": 0.0}
+            actors.append(actor | more)
+    topics = [topic["name"] for topic in drawn["topics"]]
+    admin = {"name": "admin", "kind": "admin", "count": 60, "pace": 0.2, "topics": topics, "unsteady": [], "groups": []}
+    admin |= {"transactional_ids": [], "configs": {"max.message.bytes": ["1048588", "300"]}}
+    actors.append(admin | {"steps": {"configure": 1.0}})
+    at, steps = random.uniform(0.5, 1.0), []
+    while at < duration - 1:
+        name = random.choice(actors[:-1])["name"]
+        steps.append(_step(at, "half_open", 2.0, a=name, to="client"))
+        at += random.uniform(0.8, 1.6)
+    drawn = drawn | {"nemesis": [step for step in drawn["nemesis"] if step["kind"] == "move_leader"]}
+    return _with(drawn, steps, actors=actors, duration=duration)
+
+
+_ROOMS: Final[Mapping[str, tuple[float, Callable[[Random, Spec], Spec]]]] = MappingProxyType(
+    {
+        "_writing": (0.5, _written),
+        "_cleaning": (0.5, _replaced),
+        "_retrying": (0.3, _too_large),
+    }
+)
