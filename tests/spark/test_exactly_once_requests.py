@@ -8,9 +8,10 @@ import pytest
 
 from tagwire.broker import Broker, hang_up
 from tagwire.client import Admin, Producer
-from tagwire.errors import ConnectionLostError
+from tagwire.errors import ConnectionLostError, TagwireError
 from tagwire.spark.sink import driver
-from tagwire.spark.sink.driver import LostTransactionError
+from tagwire.spark.sink.driver import Driver, LostTransactionError
+from tagwire.spark.sink.transactional_ids import decisions_id
 
 from .exactly_once_query import Query
 
@@ -96,3 +97,29 @@ def test_a_task_that_nobody_answers_fails(monkeypatch: pytest.MonkeyPatch) -> No
         with broker.intercept("InitProducerId", hang_up()) as lost, pytest.raises(ConnectionLostError):
             query.attempt(pickled, 0, [b"a"])
         assert len({call.request.transactional_id for call in lost.calls}) == len(lost.calls) == 3
+
+
+@pytest.mark.parametrize(("step", "decides"), [("_check", False), ("_carry_out", True)])
+def test_a_late_request_of_the_drivers_own_undoes_no_decision(
+    monkeypatch: pytest.MonkeyPatch, step: str, decides: bool
+) -> None:
+    """It asks for its id as often as it has to, since it has one only: what comes late fences it, between any steps.
+    A decision that is not committed by then never is."""
+    with Broker(fsync="never") as broker:
+        query = Query.new(broker.bootstrap, monkeypatch)
+        messages = query.tasks(0, [b"a"], [b"b"])
+        taken = getattr(Driver, step)
+
+        def late(*args: object) -> None:
+            with Producer(broker.bootstrap, transactional_id=decisions_id(query.exactly_once_id)) as producer:
+                producer.init_transactions()
+            taken(*args)
+
+        with monkeypatch.context() as patched, pytest.raises(TagwireError):  # noqa: PT012 - it is undone behind it
+            patched.setattr(Driver, step, late)
+            query.commit(0, messages)
+        query.abort(0, messages)
+        assert [one.batch_id for one in query.decisions()] == [0] * decides
+        query.run(0, [b"a"], [b"b"])
+        assert [one.done for one in query.decisions()] == [False, True]
+        assert sorted(query.seen()) == [b"a", b"b"]
