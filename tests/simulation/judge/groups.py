@@ -13,6 +13,9 @@ from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import GROUPS, Facts, Place
 from tests.simulation.judge.reads import steps
 
+JOIN_GRACE_S: Final = 5.0
+"""How long a member waits for the answer to a JoinGroup after its rebalance timeout."""
+
 STABLE_S: Final = 5.0
 """Between two looks at a group that have to be alike."""
 
@@ -309,7 +312,9 @@ def _past_its_session(facts: Facts, first: Holding, second: Holding) -> list[Eve
     """A poll by which a classic member, awake and long after its session, was given what was another's.
 
     Its coordinator has not heard it for a session's length before the partition is another's; so it has not heard its
-    coordinator either, and can tell. A member of KIP-848 is not told how long its session is.
+    coordinator either, and can tell. A member of KIP-848 is not told how long its session is. One that was joining
+    again has no session while its request is under way: until its rebalance timeout is over, by which the partition is
+    not another's yet, and the grace that it gives the answer. It has one more from then on.
     """
     how = [o.value for o in facts.operations.of("subscribe") if o.process == first.process]
     if not how or how[-1].get("protocol") != "classic" or how[-1].get("session_timeout") is None:
@@ -317,6 +322,8 @@ def _past_its_session(facts: Facts, first: Holding, second: Holding) -> list[Eve
     if facts.losses_of(GROUPS):
         return []
     since = second.given.at + facts.bounds.heard
+    if _was_joining(facts, first, second):
+        since += JOIN_GRACE_S + float(how[-1]["session_timeout"])
     for read in facts.reads:
         poll = read.operation
         if read.final or poll.process != first.process or read.place != first.place or not read.records:
@@ -324,6 +331,17 @@ def _past_its_session(facts: Facts, first: Holding, second: Holding) -> list[Eve
         if since < poll.began and poll.ended < min(first.ended, second.ended) and not _slept(facts, poll):
             return excerpt(poll, *first.place, read.records[0][0])
     return []
+
+
+def _was_joining(facts: Facts, first: Holding, second: Holding) -> bool:
+    """Whether the first said that it was joining again before the second was given what it had."""
+    return any(
+        commit.process == first.process
+        and first.given.at < commit.began
+        and commit.ended < second.given.at
+        and (commit.value.get("error") or {}).get("code") == "REBALANCE_IN_PROGRESS"
+        for commit in facts.operations.of("commit")
+    )
 
 
 def _undisturbed(facts: Facts, first: Holding, second: Holding) -> list[Event]:

@@ -164,6 +164,35 @@ def _nothing_is_wrong_and_a_partition_is_given_before_it_is_let_go(story):
     story.poll(group="g", generation=1)
 
 
+def _reads_on(story, *, after, joining=False):
+    story.send("a", 0)
+    story.call("c", "subscribe", group="g", topics=["t"], protocol="classic", session_timeout=6.0)
+    story.assign("c", 1)
+    if joining:
+        error = {"type": "tagwire.errors.CommitFailedError", "code": "REBALANCE_IN_PROGRESS", "message": ""}
+        refused = story.begin("c", "commit", group="g", offsets=[["t", 0, 0]], generation=1)
+        story.end(refused, "info", error=error)
+    story.note("nemesis", "fault", fault="partition", target=["c", "broker"], detail={})
+    story.assign("d", 3)
+    story.wait(after)
+    story.poll((0, "a"), group="g", generation=1)
+
+
+@planted("two-owners")
+def _a_member_reads_on_long_after_its_session(story):
+    _reads_on(story, after=8)
+
+
+@innocent
+def _a_member_that_waits_for_the_answer_to_its_join_has_a_session_after_it(story):
+    _reads_on(story, after=8, joining=True)
+
+
+@planted("two-owners")
+def _a_member_that_waited_for_the_answer_to_its_join_reads_on_long_after_the_session_that_follows(story):
+    _reads_on(story, after=20, joining=True)
+
+
 @innocent
 def _a_member_that_does_not_poll_is_left_behind(story):
     story.assign("c", 1)
