@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
 from tagwire.broker import Broker, hang_up
 from tagwire.client import Admin, Producer
 from tagwire.errors import ConnectionLostError, TagwireError
-from tagwire.spark.sink import driver
+from tagwire.spark.sink import driver, task_transactions
 from tagwire.spark.sink.driver import Driver, LostTransactionError
+from tagwire.spark.sink.exactly_once import Written
 from tagwire.spark.sink.transactional_ids import decisions_id
 
 from .exactly_once_query import Query
@@ -86,6 +88,29 @@ def test_what_a_task_asked_for_in_vain_may_come_late_and_ends_nothing(monkeypatc
         (last,) = query.tasks(2, [b"c"])
         comes_late()
         query.commit(2, [last])
+        assert query.seen() == [b"a", b"b", b"c"]
+
+
+def test_an_attempt_that_sleeps_before_it_begins_ends_nothing_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has an id of a micro-batch before, which is committed. When it wakes, its own is committed, too, by another
+    attempt, and the next one is written."""
+    with Broker(fsync="never") as broker:
+        query = Query.new(broker.bootstrap, monkeypatch)
+        query.run(0, [b"a"])
+        query.wait_for_markers()
+        pickled = query.planned()
+        newer: list[Written] = []
+
+        def sleeps(producer: Producer, timeout_ms: int, init: Callable = task_transactions._init) -> None:
+            monkeypatch.setattr(task_transactions, "_init", init)
+            query.commit(1, [query.attempt(pickled, 1, [b"b"])])
+            query.wait_for_markers()
+            newer.extend(query.tasks(2, [b"c"]))
+            init(producer, timeout_ms)
+
+        monkeypatch.setattr(task_transactions, "_init", sleeps)
+        query.attempt(pickled, 1, [b"b"])
+        query.commit(2, newer)
         assert query.seen() == [b"a", b"b", b"c"]
 
 

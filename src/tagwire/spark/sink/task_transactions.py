@@ -41,9 +41,9 @@ _UNANSWERED: Final = 3
 """With so many ids an attempt of a task tries to begin before it fails."""
 
 
-@dataclass(eq=False)
+@dataclass
 class _PooledId:
-    """A transactional id of this worker, and the micro-batch it served last."""
+    """A transactional id of this worker that no attempt uses now, and the micro-batch it served last."""
 
     transactional_id: str
     query_id: str
@@ -71,8 +71,9 @@ def write_transaction(
         TagwireError: something was not acknowledged, or the producer is no longer the one that began: the attempt has
             failed, and what it has written will be aborted.
     """
+    pool = _pools.setdefault((os.getpid(), tuple(sorted(properties.items())), prepared.exactly_once_id), [])
     with cached_client(properties) as client:
-        transactional_id, producer = _initialized(client, properties, prepared, batch)
+        transactional_id, producer = _initialized(client, pool, prepared)
         try:
             begun = producer.identity
             producer.begin_transaction()
@@ -86,27 +87,24 @@ def write_transaction(
             return TaskTransaction(transactional_id, begun.producer_id, begun.epoch, begun.transaction_version, rows)
         finally:
             producer.close(0, abort=False)
+            pool.append(_PooledId(transactional_id, *batch))
 
 
-def _initialized(
-    client: Client, properties: Mapping[str, str], prepared: Prepared, batch: tuple[str, int]
-) -> tuple[str, Producer]:
+def _initialized(client: Client, pool: list[_PooledId], prepared: Prepared) -> tuple[str, Producer]:
     """An id of the pool or a new one, and its producer. One whose request had no answer is given up for another."""
-    pool = _pools.setdefault((os.getpid(), tuple(sorted(properties.items())), prepared.exactly_once_id), [])
     unanswered = 0
     while True:
-        taken = _take_id(client, pool, prepared, batch)
-        producer = _producer(client, taken.transactional_id, prepared.timeout_ms)
+        transactional_id = _take_id(client, pool, prepared)
+        producer = _producer(client, transactional_id, prepared.timeout_ms)
         try:
             _init(producer, prepared.timeout_ms)
         except BaseException as error:
-            pool.remove(taken)
             producer.close(0, abort=False)
             unanswered += 1
             if not isinstance(error, RequestTimeoutError | ConnectionLostError) or unanswered == _UNANSWERED:
                 raise
         else:
-            return taken.transactional_id, producer
+            return transactional_id, producer
 
 
 def _init(producer: Producer, timeout_ms: int) -> None:
@@ -120,15 +118,14 @@ def _init(producer: Producer, timeout_ms: int) -> None:
         raise
 
 
-def _take_id(client: Client, pool: list[_PooledId], prepared: Prepared, batch: tuple[str, int]) -> _PooledId:
-    """An id that no other attempt uses: one whose micro-batch is done, or a new one."""
+def _take_id(client: Client, pool: list[_PooledId], prepared: Prepared) -> str:
+    """An id that no other attempt uses: one whose micro-batch is done, or a new one. It is not in the pool while it is
+    used: an attempt that sleeps before its InitProducerId would abort what another has begun meanwhile."""
     while (pooled := next((one for one in pool if one.is_free(prepared.decided)), None)) is not None:
         pool.remove(pooled)
         if _is_committed(client, pooled.transactional_id):
-            break
-    taken = _PooledId(new_task_id(prepared.exactly_once_id) if pooled is None else pooled.transactional_id, *batch)
-    pool.append(taken)
-    return taken
+            return pooled.transactional_id
+    return new_task_id(prepared.exactly_once_id)
 
 
 def _is_committed(client: Client, transactional_id: str) -> bool:
