@@ -269,8 +269,7 @@ class Producer(CoreOwner):
             resume: goes on as this producer, of another process that does not use it any more, instead: no
                 request is sent, nobody is fenced, nothing is aborted.
             once: a request that is not answered is not sent again, and its error is raised. Else it may come to the
-                coordinator late, after the second, and fence this producer. Is for an id that can be given up for a
-                new one then.
+                coordinator late, after the second, and fence this producer. For ids that can be given up for new ones.
 
         Raises:
             ProducerFencedError, KafkaError: refused. TransactionStateError: a transaction is open.
