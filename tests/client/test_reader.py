@@ -260,6 +260,18 @@ def test_settings_of_the_client_are_used(cluster: FakeCluster) -> None:
     assert (message.session_id, message.session_epoch, message.replica_state.replica_id) == (0, -1, -1)
 
 
+def test_a_fetch_waits_for_half_of_the_time_that_requests_behind_it_have(cluster: FakeCluster) -> None:
+    fill(cluster.topic("t")[0], 1)
+    properties = {
+        "bootstrap.servers": cluster.bootstrap,
+        "request.timeout.ms": "4000",
+        "fetch.max.wait.ms": "20000",
+    }
+    with Client.from_properties(properties) as client:
+        list(Reader(client, {("t", 0): 0}, stop_at_end=True))
+    assert [message.max_wait_ms for message in cluster.requests("Fetch")] == [2000]
+
+
 @pytest.mark.parametrize("highest", [4, 6, 7, 11, 12, 13, 15, 16, 18])
 def test_the_highest_fetch_in_common_is_spoken(highest: int) -> None:
     with FakeCluster(served={**SERVED, 1: (0, highest)}) as cluster:

@@ -98,7 +98,7 @@ class LibrdkafkaWriter(Writer):
                 producer.produce(self.topic, self.next_value(), partition=self.partition, on_delivery=delivered)
             producer.poll(PAUSE_S)
         assert producer.flush(WAIT_S) == 0
-        assert not errors, errors
+        assert not errors, f"{len(errors)} records failed, the first by {errors[0]}"
 
 
 class TransactionalWriter(Writer):

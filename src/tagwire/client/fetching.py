@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -99,7 +99,8 @@ class Fetcher:
         self._measured = FetchMetrics(self.metrics)
         self._network = network
         self._buffer = buffer
-        self._settings = settings
+        # What is sent behind a Fetch waits for its response: for half of the time that it has.
+        self._settings = replace(settings, max_wait_ms=min(settings.max_wait_ms, int(network.timeout * 500)))
         self._dialect = dialect
         self._max_buffered = max_buffered
         self.is_held_back = False

@@ -390,7 +390,8 @@ def _in_one_generation(first: Holding, second: Holding) -> list[Event]:
 
 def _began_anew(facts: Facts, first: Holding, second: Holding) -> bool:
     """Whether generations of the two cannot be compared: the second is told one that is over, or the group was
-    forgotten between them, and counts from 1 again: one that has had no member for a session, and has no offset."""
+    forgotten between them, and counts from 1 again: one that has had no member for a session, and no offset of which it
+    is known that it was stored."""
     group, given = first.group, second.given.at
     told = [each for each in facts.history if each.at < given and each.value.get("generation") is not None]
     latest = max((each.value["generation"] for each in told if each.value.get("group") == group), default=0)
@@ -403,7 +404,7 @@ def _began_anew(facts: Facts, first: Holding, second: Holding) -> bool:
         [float(each) for each in sessions if each is not None], default=SHORTEST_SESSION
     )
     commits = (o for o in facts.operations.of("commit", "send_offsets", "alter_group_offsets") if o.began < given)
-    stays = commits_by_itself(facts, group) or any(o.value["group"] == group and o.type != "fail" for o in commits)
+    stays = commits_by_itself(facts, group) or any(o.value["group"] == group and o.type == "ok" for o in commits)
     return alone and not stays
 
 

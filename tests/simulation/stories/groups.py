@@ -146,6 +146,24 @@ def _a_group_without_an_offset_was_forgotten_and_begins_anew(story):
     story.assign("d", 1)
 
 
+def _begins_anew(story, *, stored):
+    story.assign("c", 1)
+    commit = story.begin("c", "commit", group="g", offsets=[["t", 0, 0]], generation=1)
+    story.end(commit, "ok" if stored else "info")
+    story.wait(60)
+    story.assign("d", 1)
+
+
+@innocent
+def _a_group_whose_offset_may_not_have_been_stored_begins_anew(story):
+    _begins_anew(story, stored=False)
+
+
+@planted("two-owners")
+def _a_group_that_has_an_offset_begins_anew(story):
+    _begins_anew(story, stored=True)
+
+
 @planted("two-owners")
 def _nothing_keeps_a_member_from_hearing_that_it_has_lost(story):
     story.assign("c", 1)
