@@ -57,8 +57,8 @@ class Reader(ClientOwner):
             or up to "latest" with `stop_at_end`.
         columns: which columns of `tagwire.records.to_arrow`, in which order.
         timestamp_unit: "ms" or "us".
-        max_wait_ms, min_bytes: how long a broker waits with its response, at most half of request.timeout.ms, and for how
-            many bytes; None as the client is set up.
+        max_wait_ms, min_bytes: how long a broker waits with its response, at most half of request.timeout.ms, and for
+            how many bytes; None as the client is set up.
         max_bytes, max_partition_bytes: bounds of one response, in bytes; None as the client is set up.
         batch_rows: how many rows a batch has, about.
         batch_bytes: bytes of records after which a batch ends though it has fewer rows.
