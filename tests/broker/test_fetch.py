@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from tagwire import messages
+from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.errors import Error
 from tagwire.records import next_offset, read
@@ -96,6 +97,49 @@ def test_what_is_published_while_a_fetch_reads_is_counted_once(wire, make, broke
     other.fetch("t", 0)  # the broker is through with the first read
     other.produce("t", batch)
     assert len(values(wire.receive().responses[0].partitions[0])) == 3
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.parametrize("isolation", [0, 1])
+def test_what_a_fetch_waits_for_takes_a_disk_thread_only_where_it_is_not_in_memory(
+    wire, make, broker, connect, monkeypatch, in_memory, isolation
+):
+    def read_cached(files, path, size, position):
+        return bytearray(path.read_bytes()[position : position + size]) if in_memory else None
+
+    given, fetch = [], ReadableLog.fetch
+
+    def noted(log, *arguments, **named):
+        found = fetch(log, *arguments, **named)
+        given.append(len(found.records))
+        return found
+
+    monkeypatch.setattr(Files, "read_cached", read_cached)
+    monkeypatch.setattr(ReadableLog, "fetch", noted)
+    wire.create("t", 2)
+    wire.produce("t", make.records(b"before"))
+    request = make.fetch("t", 1, max_wait_ms=FAR, isolation_level=isolation)
+    request.topics[0].partitions += make.fetch("t", 0, 1).topics[0].partitions
+    wire.send(request, 12)
+    other = connect(broker.bootstrap)
+    other.produce("t", make.records(b"late"), partition=1)
+    first, second = wire.receive().responses[0].partitions
+    assert (values(first), values(second)) == ([], [b"late"])
+    assert (first.high_watermark, second.high_watermark, second.last_stable_offset) == (1, 1, 1)
+    assert any(given) != in_memory
+
+
+def test_a_waiting_fetch_gets_as_much_as_it_may_of_what_is_more_than_is_read_at_once(wire, make, broker, connect):
+    wire.create("t")
+    large = make.records(b"v" * 50_000)
+    wire.send(make.fetch("t", 0, max_wait_ms=FAR, min_bytes=3 * len(large)), 12)
+    other = connect(broker.bootstrap)
+    for _ in range(3):
+        other.produce("t", large)
+    assert len(values(wire.receive().responses[0].partitions[0])) == 3
+    wire.send(make.fetch("t", 3, max_wait_ms=FAR, max_bytes=1), 12)
+    other.produce("t", large)
+    assert len(values(wire.receive().responses[0].partitions[0])) == 1  # the first one, though it is larger
 
 
 def test_a_fetch_answers_with_what_there_is_when_its_time_is_up(wire, make):

@@ -60,6 +60,9 @@ class FaultyFiles(Files):
         self._check("read")
         return super().read(fd, size, position)
 
+    def read_cached(self, path: Path, size: int, position: int) -> bytearray | None:
+        return None if self._failing else super().read_cached(path, size, position)
+
     def write(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
         try:
             self._check("write")

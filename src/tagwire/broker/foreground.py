@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, suppress
 
 from tagwire.broker.cluster import Cluster
 from tagwire.broker.event_loop import run
+from tagwire.broker.kept_memory import keep_freed_memory
 from tagwire.broker.network.server import Server
 from tagwire.broker.registry import load_handlers
 from tagwire.broker.settings import Settings
@@ -55,6 +56,7 @@ def serve_cluster(cluster: Cluster, on_ready: Callable[[dict[int, list[str]]], N
         signal.signal(number, lambda *_: stopping.set())
     with cluster:
         on_ready({node_id: node.addresses for node_id, node in cluster.nodes.items()})
+        keep_freed_memory()
         stopping.wait()
 
 
@@ -74,13 +76,17 @@ async def _until_signalled(settings: Settings, on_ready: Callable[[list[str]], N
         if settings.data_dir is not None:
             await while_running.enter_async_context(serving_status(settings.data_dir, server.stats))
         on_ready(server.addresses)
-        loading = asyncio.create_task(_load_handlers())
+        loading = asyncio.create_task(_make_ready())
         await stopping.wait()
         loading.cancel()
 
 
-async def _load_handlers() -> None:
-    """Load the rest while the broker is idle: a release that is installed over one that runs must not mix with it."""
+async def _make_ready() -> None:
+    """Do what no start need wait for, while the broker is idle.
+
+    The rest of the handlers is loaded: a release that is installed over one that runs must not mix with it.
+    """
     await asyncio.sleep(IDLE_S)
+    keep_freed_memory()
     for _ in load_handlers():
         await asyncio.sleep(BETWEEN_HANDLERS_S)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, repeat
 
 from tagwire import messages
 from tagwire.broker.authorization.access import Access
@@ -28,7 +28,7 @@ from tagwire.broker.leadership import NO_LEADER, Leadership
 from tagwire.broker.node_endpoints import node_endpoints
 from tagwire.broker.partition import Partition
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
+from tagwire.broker.storage.log_reading import Fetched, OffsetOutOfRangeError, VisibleEnd
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
 from tagwire.rpc.version_gates import FETCH_CURRENT_LEADER, FETCH_FROM_FOLLOWER, FETCH_TOPIC_IDS
@@ -45,6 +45,10 @@ MAX_WAIT_MS = 60_000
 
 READ_COMMITTED = 1
 
+MOST_AT_ONCE, MOST_PARTITIONS_AT_ONCE = 65_536, 16
+"""How many bytes of records that have just been written, of how many partitions, the event loop reads itself, rather
+than a disk thread."""
+
 NO_REPLICA = -1
 
 TELLS_LEADER = frozenset({Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH})
@@ -54,6 +58,9 @@ Found = Partition | Error
 """A partition, or why there is none."""
 
 Requested = tuple[FetchPartition, Found]
+
+Ends = Sequence[VisibleEnd | None]
+"""Where the logs of partitions that are requested ended; None where there is no log."""
 
 
 @handles(Request, versions="4-16", waits=True)
@@ -121,12 +128,14 @@ async def _results(call: Call[Request], requested: Sequence[Requested]) -> list[
     more = asyncio.Event()
     for partition in partitions:
         partition.watch(more)
+    began = [found.log.visible_end if isinstance(found, Partition) else None for _, found in requested]
+    written: Sequence[Fetched] | None = None
     now = asyncio.get_running_loop().time
     ends = now() + min(call.request.max_wait_ms, MAX_WAIT_MS) / 1000
     try:
         while True:
             before, led = _published(partitions), [partition.leadership for partition in partitions]
-            results = await _read(call, requested)
+            results = await _read(call, requested, written)
             bounds = call.request.max_bytes, call.broker.throttles.most_fetched(call)
             least = min(call.request.min_bytes, *bounds, MAX_RESPONSE_BYTES)
             missing = least - sum(len(result.records or b"") for result in results)
@@ -141,6 +150,7 @@ async def _results(call: Call[Request], requested: Sequence[Requested]) -> list[
             if _is_over(partitions, led):
                 return await _read(call, requested)
             # It is looked at again: of what was published meanwhile, the read before may have had a part.
+            written = _just_written(call, requested, began)
     finally:
         for partition in partitions:
             partition.unwatch(more)
@@ -159,19 +169,46 @@ def _published(partitions: Sequence[Partition]) -> int:
     return sum(partition.log.published_bytes for partition in partitions)
 
 
-async def _read(call: Call[Request], requested: Sequence[Requested]) -> list[Response.PartitionData]:
+async def _read(
+    call: Call[Request], requested: Sequence[Requested], written: Sequence[Fetched] | None = None
+) -> list[Response.PartitionData]:
     most = call.broker.throttles.most_fetched(call)  # meters are the event loop's
-    if any(isinstance(found, Partition) and found.log.end_offset > wanted.fetch_offset for wanted, found in requested):
+    if written is None and any(
+        isinstance(found, Partition) and found.log.end_offset > wanted.fetch_offset for wanted, found in requested
+    ):
         return await asyncio.get_running_loop().run_in_executor(call.broker.disk, _read_all, call, requested, most)
-    return _read_all(call, requested, most)  # nothing there: no file is touched
+    return _read_all(call, requested, most, written)  # no file is touched
 
 
-def _read_all(call: Call[Request], requested: Sequence[Requested], most: int) -> list[Response.PartitionData]:
+def _just_written(call: Call[Request], requested: Sequence[Requested], began: Ends) -> list[Fetched] | None:
+    """What was written since the logs ended where these reads begin; None where there is much of it, or it takes the
+    disk. A record that somebody waits for is at hand, and two changes of threads would take longer than the rest."""
+    left = min(call.request.max_bytes, call.broker.throttles.most_fetched(call), call.session.response_bytes())
+    left = min(left, MOST_AT_ONCE)
+    committed = call.request.isolation_level == READ_COMMITTED
+    changed = sum(isinstance(one, Partition) and one.log.visible_end != end for (_, one), end in zip(requested, began))
+    if changed > MOST_PARTITIONS_AT_ONCE or call.request.rack_id:  # a rack may have another replica told instead
+        return None
+    written = []
+    for (wanted, found), end in zip(requested, began):
+        if not isinstance(found, Partition) or end is None or wanted.fetch_offset != end.offset:
+            return None
+        fetched = found.log.fetch_since(end, min(wanted.max_bytes, left), committed=committed)
+        if fetched is None:
+            return None
+        written.append(fetched)
+        left -= len(fetched.records)
+    return written
+
+
+def _read_all(
+    call: Call[Request], requested: Sequence[Requested], most: int, written: Sequence[Fetched] | None = None
+) -> list[Response.PartitionData]:
     left = min(call.request.max_bytes, most, MAX_RESPONSE_BYTES, call.session.response_bytes())
     nothing_yet = True
     results = []
-    for wanted, found in requested:
-        result = _read_one(call, found, wanted, left, nothing_yet)
+    for (wanted, found), fetched in zip(requested, repeat(None) if written is None else written):
+        result = _read_one(call, found, wanted, left, nothing_yet, fetched)
         results.append(result)
         left -= len(result.records or b"")
         nothing_yet = nothing_yet and not result.records
@@ -179,8 +216,19 @@ def _read_all(call: Call[Request], requested: Sequence[Requested], most: int) ->
 
 
 def _read_one(
-    call: Call[Request], partition: Found, wanted: FetchPartition, left: int, whole_first: bool
+    call: Call[Request],
+    partition: Found,
+    wanted: FetchPartition,
+    left: int,
+    whole_first: bool,
+    fetched: Fetched | None = None,
 ) -> Response.PartitionData:
+    """What is read of a partition.
+
+    Args:
+        left: how many bytes the response has room for. whole_first: whether the first batch may be larger.
+        fetched: what was read already.
+    """
     try:
         if isinstance(partition, Error):
             raise KafkaError(partition)
@@ -197,7 +245,8 @@ def _read_one(
         committed = call.request.isolation_level == READ_COMMITTED
         most = min(wanted.max_bytes, left) if nearer == NO_REPLICA else 0
         whole_first = whole_first and nearer == NO_REPLICA
-        fetched = log.fetch(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
+        if fetched is None:
+            fetched = log.fetch(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
         records, view = fetched.records, fetched.view
         aborted = fetched.aborted() if committed else None
         as_kept = dialect_of(call.request) == log.dialect

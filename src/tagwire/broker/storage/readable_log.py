@@ -13,7 +13,7 @@ from typing import TypeVar
 from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log_lock import guarded, log_lock
 from tagwire.broker.storage.log_reading import Fetched, LogView, OffsetOutOfRangeError, VisibleEnd
-from tagwire.broker.storage.segment import LogSegment
+from tagwire.broker.storage.segment import EMPTY, LogSegment
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import StorageError
 from tagwire.records.files.transaction_index import AbortedTransaction
@@ -124,6 +124,32 @@ class ReadableLog:
             return Fetched(offset, view.read(offset, max_bytes, whole_first=whole_first, committed=committed), view)
 
         return self._viewed(look)
+
+    @property
+    def visible_end(self) -> VisibleEnd:
+        """Up to where may be read."""
+        return self._visible
+
+    def fetch_since(self, end: VisibleEnd, most: int, *, committed: bool = False) -> Fetched | None:
+        """`fetch` from what was the end, for the event loop: it never waits for the disk.
+
+        None where that takes a disk thread: there are more than `most` bytes, or another segment; the system would have
+        to read them; they have to be looked through for transactions, or are of a dialect; whatever is wrong.
+        """
+        view = self._view()
+        now, segment = view.end, view.segments[-1]
+        size = now.position - end.position
+        if self.is_offline or view.dialect is not None or not end.segment == now.segment == segment.base_offset:
+            return None
+        if not 0 <= size <= most or not view.start <= end.offset <= now.offset:
+            return None
+        if committed and (view.stable < now.offset or any(one.aborted for one in view.segments)):
+            return None
+        try:
+            data = segment.read_cached(end.position, now.position) if size else EMPTY
+        except OSError:
+            return None
+        return None if data is None else Fetched(end.offset, memoryview(data), view)
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """The first record that is not older than `timestamp`: its (timestamp, offset); None when all are older.

@@ -349,6 +349,16 @@ class LogSegment:
                 position += passed
             return None
 
+    def read_cached(self, position: int, end: int) -> bytearray | None:
+        """The bytes between two positions, which were written just now, without waiting for the disk; None where that
+        cannot be.
+
+        Raises:
+            FileNotFoundError: the segment was deleted meanwhile.
+        """
+        data = self._files.read_cached(self.path, end - position, position)
+        return None if self.retired else data  # else it may be of what has its name now
+
     def _whole(self, fd: int, position: int, first: int, max_bytes: int, limit: int, whole_first: bool) -> memoryview:
         """Whole batches from `position` on, where one of `first` bytes starts."""
         if first > max_bytes and not whole_first:
