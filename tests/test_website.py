@@ -137,6 +137,7 @@ def test_what_a_docstring_cites_is_a_link() -> None:
     )
     assert re.search(r"\[SchemaId\]\(https://\S*confluentinc\S*SchemaId\)", linked("Confluent's SchemaId"))
     assert leads_somewhere('Delta\'s protocol, "Per-file Statistics"; RFC 6901 (JSON Pointer).')
+    assert leads_somewhere("preadv2(2).")
     assert not leads_somewhere("KIP-511, a rumour.")
 
 

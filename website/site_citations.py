@@ -26,8 +26,10 @@ DOCUMENTS: Final = {
     "JSON Schema's core specifications": "https://json-schema.org/specification",
     "Protobuf's encoding": "https://protobuf.dev/programming-guides/encoding/",
     "Protobuf's language guide": "https://protobuf.dev/programming-guides/proto3/",
+    "mallopt(3)": "https://man7.org/linux/man-pages/man3/mallopt.3.html",
+    "preadv2(2)": "https://man7.org/linux/man-pages/man2/preadv2.2.html",
 }
-"""Specifications; what follows a name of theirs is a version, or a section in quotes."""
+"""Specifications and manual pages; what follows a name of theirs is a version, or a section in quotes."""
 
 # Of a commit, since classes are moved between releases.
 CLASSES: Final = {
@@ -73,7 +75,7 @@ CLASSES: Final = {
 _NAMES: Final = "|".join(re.escape(name) for name in sorted(CLASSES, key=len, reverse=True))
 _CITED: Final = re.compile(
     rf"docs/(?P<page>[\w-]+)\.md(?P<anchor>#[\w-]+)?|(?P<kip>KIP-\d+)|RFC (?P<rfc>\d+)"
-    rf'|(?P<document>{"|".join(DOCUMENTS)})(?P<section>(?:, (?:[\d.]*\d|"[^"]+"))*)'
+    rf'|(?P<document>{"|".join(map(re.escape, DOCUMENTS))})(?P<section>(?:, (?:[\d.]*\d|"[^"]+"))*)'
     r"|(?P<owner>Kafka|Spark|Confluent)'s (?P<owned>(?!KIP-)[A-Z]\w+(?:, (?!KIP-)[A-Z]\w+)*)"
     rf"|(?P<name>(?<![\w.])(?:{_NAMES})(?!\w))"
 )

@@ -80,7 +80,7 @@ class Files:
 
     def read_cached(self, path: Path, size: int, position: int) -> bytearray | None:
         """`size` bytes at `position` of a file that is open elsewhere, if the system has them in its memory; None where
-        it would have to wait for the disk, or cannot tell. Source: preadv2(2), RWF_NOWAIT."""
+        it would have to wait for the disk, or cannot tell: RWF_NOWAIT. Source: preadv2(2)."""
         if not hasattr(os, "RWF_NOWAIT"):  # Linux alone has it
             return None
         data = bytearray(size)
