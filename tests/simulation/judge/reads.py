@@ -114,7 +114,7 @@ def _is_of_the_next_log(facts: Facts, read: Read, name: str, later: str) -> bool
     is_known = after.type == "ok" and str(after.value["acks"]) != "0"
     written = after.ended if is_known else float("inf")
     changes = [(delete.began, delete.ended) for delete in facts.topic(read.topic).deletes]
-    changes += [(loss.at, loss.at) for loss in facts.losses]
+    changes += [(loss.at, loss.at) for loss in facts.losses_of(*read.place)]
     return any(before.began <= ended and began <= written and began <= read.operation.ended for began, ended in changes)
 
 

@@ -80,6 +80,24 @@ def _one_poll_gives_the_end_of_a_topic_and_the_beginning_of_the_next_of_its_name
     story.poll((0, "a"), (1, "b"), (0, "c"))
 
 
+def _what_was_fetched_before_a_sync_was_refused(story, partition):
+    story.send("a", 0)
+    story.send("b", 1)
+    story.note("world", "sync_refused", node=1, fsync="interval", topic="t", partition=partition)
+    story.send("c", 0)
+    story.poll((0, "a"), (1, "b"), (0, "c"))
+
+
+@innocent
+def _one_poll_gives_what_was_fetched_before_its_log_was_cut_off_by_a_refused_sync(story):
+    _what_was_fetched_before_a_sync_was_refused(story, partition=0)
+
+
+@planted("int-nonmonotonic-poll")
+def _one_poll_goes_back_where_the_sync_of_another_partition_was_refused(story):
+    _what_was_fetched_before_a_sync_was_refused(story, partition=1)
+
+
 @planted("nonmonotonic-poll")
 def _a_member_that_keeps_a_partition_goes_back_in_it_after_a_rebalance(story):
     story.send("a", 0)
