@@ -89,7 +89,7 @@ class JavaLine:
 
     def __exit__(self, *error: Any) -> None:
         self._inner.__exit__(*error)
-        self._taken.cpu += self._cpu() - self._before
+        self._taken.cpu += sum(taken - self._before.get(pid, 0.0) for pid, taken in self._cpu().items())
         # Workers wait for more for a minute: the most that one of them has had is still to be read.
         workers = []
         for pid in _descendants(self.java):
@@ -99,11 +99,12 @@ class JavaLine:
         self._taken.notes["ms of a partition, two cores"] = self._taken.seconds / self.partitions * 1000
         self._taken.notes["MiB of Java"] = resident(self.java, "VmHWM")
 
-    def _cpu(self) -> float:
-        taken = 0.0
+    def _cpu(self) -> dict[int, float]:
+        """Of each process that is there: a worker that was idle for a minute ends, and nobody is told what it had."""
+        taken = {}
         for pid in (self.java, *_descendants(self.java)):
             with suppress(FileNotFoundError, ProcessLookupError):
-                taken += cpu_of_process(pid)
+                taken[pid] = cpu_of_process(pid)
         return taken
 
 
