@@ -22,7 +22,9 @@ TYPE: Final = "foreign"
 
 LONG_MS: Final = 30_000
 BEAT_S: Final = 0.5
-GIVEN_UP: Final = "UNKNOWN_MEMBER_ID, when its time was over"
+GIVEN_UP: Final = "UNKNOWN_MEMBER_ID or GROUP_ID_NOT_FOUND, when its time was over"
+"""A group whose last member is gone is forgotten, where it has committed nothing."""
+
 ROUNDS: Final = 3
 """Heartbeats within which a member has been told all there is to tell."""
 
@@ -166,7 +168,7 @@ class ForeignMembers(Speaking):
         def of(response: Any) -> str:
             answer, now = error_of(response), self.history.now
             is_late = now - member.heard >= self.stage.session_s or now - member.joined >= LONG_MS / 1000
-            return GIVEN_UP if answer == "UNKNOWN_MEMBER_ID" and is_late else answer
+            return GIVEN_UP if answer in ("UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND") and is_late else answer
 
         request = messages.ConsumerGroupHeartbeatRequest(**beat)
         return await self.said(node, request, about, *answers, of=of, otherwise=(*otherwise, GIVEN_UP))
