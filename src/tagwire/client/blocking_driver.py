@@ -73,11 +73,14 @@ class BlockingDriver(SocketDriver):
     def poll(self, until: float) -> bool:
         """Waits until something has happened on a connection, `wakeup` is called or a time has come (`time.monotonic`
         seconds), and does what there is to do then. Whether anything happened."""
-        selector = self._open_selector()
+        selector = self._selector or self._open_selector()
         happened = self._attend()
         if self._is_woken or happened:
             until = 0.0
-        deadline = min((connection.deadline for connection in self._channels), default=NEVER)
+        deadline = NEVER
+        for connection in self._channels:
+            if (due := connection.deadline) < deadline:
+                deadline = due
         timeout = min(until, deadline) - time.monotonic() if until else 0.0
         ready = selector.select(min(max(timeout, 0.0), _LONGEST_POLL))
         for key, events in ready:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from random import Random
 from typing import Any, Final
 
@@ -58,6 +59,11 @@ CONNECT_TIMEOUT: Final = 10.0
 WRITE_BUFFER: Final = 1024 * 1024
 
 _Event = Response | Unsupported
+
+
+@lru_cache(1024, typed=True)
+def _request_name(api: int, version: int) -> str:
+    return f"{api_name(api)} v{version}"
 
 
 class BrokerConnection:
@@ -162,7 +168,8 @@ class BrokerConnection:
     def has_room(self) -> bool:
         """Whether another request may be sent; also where the connection is closed, and sending it fails. Not while the
         session is renewed: a broker takes nothing else meanwhile."""
-        return (self.unwritten_bytes <= WRITE_BUFFER and not self._is_renewing) or self.closed
+        is_free = self._transport.size <= WRITE_BUFFER and not (self._session.ends and self._is_renewing)
+        return is_free or self.state is ConnectionState.CLOSED
 
     async def opened(self, deadline: float) -> None:
         """Waits until it is ready, at most until `deadline`; it goes on to become ready after that.
@@ -216,10 +223,13 @@ class BrokerConnection:
         """
         if version is None:
             version = self.version(message.api_key)
-        if not self.is_ready or (self._session.ends and self._session.takes_nothing_else(self._now())):
+        if self.state is not ConnectionState.READY or (
+            self._session.ends and self._session.takes_nothing_else(self._now())
+        ):
             raise ConnectionLostError(f"{self.broker}: the connection is closed, or is authenticated again")
-        request: InFlightRequest[ResponseMessage] = self.request(f"{api_name(message.api_key)} v{version}", version)
-        with self._whole():
+        name = _request_name(message.api_key, version)
+        request: InFlightRequest[ResponseMessage] = InFlightRequest(self, name, version, self._now())
+        try:
             protocol = self._transport.protocol
             data = protocol.send(message, version)
             if protocol.due > len(self._in_flight):
@@ -227,6 +237,11 @@ class BrokerConnection:
             else:
                 request.has_response = False
             self._put(data, request)
+        except TagwireError:
+            raise
+        except BaseException:
+            self.interrupted()
+            raise
         return request
 
     def request(self, name: str, version: int = 0) -> InFlightRequest[Any]:
@@ -272,6 +287,8 @@ class BrokerConnection:
         if self.state is ConnectionState.CLOSED:
             return NEVER
         if self.state is ConnectionState.READY:
+            if not self._session.is_busy:
+                return self._session.renewal_at
             return self._session.deadline(self._in_flight[0] if self._in_flight else None, self.throttled_until)
         return min(self._setup_deadline, self._connect_until)
 
@@ -308,7 +325,7 @@ class BrokerConnection:
 
     def received(self, count: int) -> None:
         """Tells that `count` bytes are in `space()`; 0 means that the broker closed its side."""
-        with self._guarded():
+        try:
             transport = self._transport
             transport.received(count)
             if transport.tls is not None:
@@ -319,6 +336,11 @@ class BrokerConnection:
             self._take_events()
             if self._transport.tls is not None:
                 self._notify(self)  # it may have had to hear something before it went on writing
+        except TagwireError as error:
+            self._fail_whole(error)
+        except BaseException:
+            self.interrupted()
+            raise
 
     def output(self) -> memoryview:
         """What is to be written next; empty where that is nothing. After `written` there may be more. Of a connection
@@ -517,25 +539,25 @@ class BrokerConnection:
     # Requests and responses ----------------------------------------------------------------------------------------
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """What is done whole, or ends the connection: after an interrupt nobody knows which request the next response
-        is to, or how far the last bytes were taken."""
+    def _guarded(self) -> Iterator[None]:
+        """What the driver told of is taken whole; what is wrong about it closes the connection. After an interrupt
+        nobody knows which request the next response is to, or how far the last bytes were taken: it ends, too."""
         try:
             yield
+        except TagwireError as error:
+            self._fail_whole(error)
+        except BaseException:
+            self.interrupted()
+            raise
+
+    def _fail_whole(self, error: TagwireError) -> None:
+        try:
+            self._fail(error)
         except TagwireError:
             raise
         except BaseException:
             self.interrupted()
             raise
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """What the driver told of is taken whole; what is wrong about it closes the connection."""
-        with self._whole():
-            try:
-                yield
-            except TagwireError as error:
-                self._fail(error)
 
     def _put(self, data: bytes, request: InFlightRequest[Any]) -> None:
         self._transport.put(data, request)
@@ -549,8 +571,8 @@ class BrokerConnection:
             self.lost(error.strerror or str(error))
 
     def _take_events(self) -> None:
-        while not self.closed and (event := self._next_event()) is not None:
-            request = self._in_flight.popleft() if self.is_ready else self._session.request
+        while self.state is not ConnectionState.CLOSED and (event := self._next_event()) is not None:
+            request = self._in_flight.popleft() if self.state is ConnectionState.READY else self._session.request
             assert request is not None
             now = self._session.responded_at = self._now()
             self._metrics.responded(self.node, now - request.sent_at)

@@ -177,9 +177,11 @@ class CoreThread:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                self._begin_calls()
+                if self._calls:
+                    self._begin_calls()
                 self._work.step()
-                self.notify()
+                if self._waiters:
+                    self.notify()
                 if not self._calls and not self._stopping:
                     self._driver.poll(self._work.until())
         except BaseException as error:

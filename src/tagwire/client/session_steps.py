@@ -21,6 +21,8 @@ class SessionSteps:
         aside: what has to be had elsewhere before the next step.
         request: the last step's, until its steps are done.
         responded_at: when the broker last answered anything on the connection.
+        is_busy: whether a setup or a renewal has begun that is not done.
+        renewal_at: when to authenticate again; infinity for a session without an end. ends: whether it has one.
 
     Args:
         random: where jitter is drawn from.
@@ -30,6 +32,8 @@ class SessionSteps:
         self.aside: Aside | None = None
         self.request: InFlightRequest[Any] | None = None
         self.responded_at = 0.0
+        self.is_busy = self.ends = False
+        self.renewal_at = NEVER
         self._lifetime = SessionLifetime(random)
         self._setup: ConnectionSetup | None = None
         self._steps: Steps | None = None
@@ -39,16 +43,6 @@ class SessionSteps:
         """What was begun last."""
         assert self._setup is not None
         return self._setup
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a setup or a renewal has begun that is not done."""
-        return self._steps is not None
-
-    @property
-    def ends(self) -> bool:
-        """Whether the broker told when the session ends."""
-        return self._lifetime.renewal_at != NEVER
 
     @property
     def renewal_began(self) -> float:
@@ -72,7 +66,7 @@ class SessionSteps:
             throttled_until: until when the broker reads nothing (KIP-219).
         """
         if not self.is_busy:
-            return self._lifetime.renewal_at
+            return self.renewal_at
         if self.aside is not None:
             return max(self._lifetime.renewal_began, self._lifetime.ends_at) + PATIENCE
         if oldest is not None and oldest is self.request:
@@ -81,12 +75,12 @@ class SessionSteps:
 
     def begin(self, setup: ConnectionSetup) -> None:
         """Begins a connection's setup."""
-        self._setup, self._steps = setup, setup.requests()
+        self._setup, self._steps, self.is_busy = setup, setup.requests(), True
 
     def renew(self, now: float) -> None:
         """Begins to authenticate again."""
         self._lifetime.renewal_began = now
-        self._steps = self.setup.authentication()
+        self._steps, self.is_busy = self.setup.authentication(), True
 
     def next(self, event: Response | Unsupported | None) -> Step | None:
         """The next step, after the response to the last one; None where none is left, and the session begins.
@@ -98,8 +92,10 @@ class SessionSteps:
         try:
             step = self._steps.send(event)
         except StopIteration:
-            self._steps = self.request = None
+            self._steps, self.request, self.is_busy = None, None, False
             self._lifetime.begin(self.setup.session_lifetime_ms)
+            self.renewal_at = self._lifetime.renewal_at
+            self.ends = self.renewal_at != NEVER
             return None
         if not isinstance(step, tuple):
             self.aside = step
@@ -121,3 +117,4 @@ class SessionSteps:
     def give_up(self) -> None:
         """Forgets the setup: another is begun from the start."""
         self._setup = self._steps = self.request = self.aside = None
+        self.is_busy = False

@@ -90,7 +90,7 @@ class SocketDriver:
         channel = self._channels.get(connection)
         if channel is None:
             return
-        if connection.closed:
+        if connection.state is ConnectionState.CLOSED:
             self._forget(channel)
         elif channel.is_connected and channel.attempt == connection.attempt:
             self._write(channel)
@@ -100,6 +100,8 @@ class SocketDriver:
 
     def _attend(self) -> bool:
         """Begins what connections need that are being opened; whether there was any such thing."""
+        if not (self._asides or self._resolved or self._changed):
+            return False
         happened = False
         while self._asides:
             happened = True
@@ -182,7 +184,7 @@ class SocketDriver:
 
     def _attend_socket(self, channel: Channel, events: int) -> None:
         connection = channel.connection
-        if connection.closed:
+        if connection.state is ConnectionState.CLOSED:
             self._forget(channel)  # it was closed by what came of another one, or its end was interrupted
         if channel.sock is None:
             return

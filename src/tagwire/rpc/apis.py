@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, cast
 
@@ -130,7 +131,12 @@ def request_class(api: int, apis: Apis = NO_APIS) -> type[DynamicMessage]:
 
 def response_class(api: int, apis: Apis = NO_APIS) -> type[DynamicMessage]:
     """The class of an API's response. Raises KeyError for a key that no API has."""
-    return apis[api].response if api in apis else messages.response(api)
+    return apis[api].response if api in apis else _kafkas_response(api)
+
+
+@lru_cache(256)
+def _kafkas_response(api: int) -> type[DynamicMessage]:
+    return messages.response(api)
 
 
 def request_header_class(api: int, apis: Apis = NO_APIS) -> type[DynamicMessage]:

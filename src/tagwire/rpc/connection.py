@@ -45,6 +45,7 @@ from tagwire.rpc.frames import Frames, Limits, size_prefix
 from tagwire.rpc.headers import (
     CORRELATION_ID_BYTES,
     RequestHeader,
+    around_correlation_id,
     decode_request_header,
     encode_request_header,
     encode_response_header,
@@ -113,6 +114,7 @@ class Connection:
         self._frames = Frames((limits or Limits()).max_frame_bytes)
         self._due: deque[_Due] = deque()
         self._unserved: deque[AnyRequest] = deque()
+        self._headers: dict[tuple[int, int], tuple[bytes, bytes]] = {}
         self._next_correlation_id = 0
         self._eof = False
         self._error: TagwireError | None = None
@@ -204,13 +206,22 @@ class Connection:
         number = self._next_correlation_id if correlation_id is None else correlation_id
         api = message.api_key
         body = message.encode(version)
-        said = RequestHeader(api, version, number, self._client_id, {}, self._header_fields)
-        header = encode_request_header(said, self._apis)
+        around = self._headers.get((api, version)) if correlation_id is None else None
+        if around is None:
+            header = self._first_header(api, version, number)
+        else:
+            header = around[0] + number.to_bytes(CORRELATION_ID_BYTES, "big", signed=True) + around[1]
         following = number + 1
         self._next_correlation_id = LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
         if not (api == ApiKey.PRODUCE and getattr(message, "acks", None) == 0):
             self._due.append(_Due(api, version, number))
         return b"".join((size_prefix(len(header) + len(body)), header, body))
+
+    def _first_header(self, api: int, version: int, number: int) -> bytes:
+        if not (api in self._apis or self._header_fields):
+            self._headers[api, version] = around_correlation_id(api, version, self._client_id)
+        said = RequestHeader(api, version, number, self._client_id, {}, self._header_fields)
+        return encode_request_header(said, self._apis)
 
     def _check_may_send(self, correlation_id: int | None) -> None:
         if self.role != "client":

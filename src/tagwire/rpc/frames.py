@@ -131,7 +131,9 @@ class Frames:
         start = self._at + SIZE_BYTES
         if start > len(self._buffer):
             return None
-        size = self._judged_size()
+        size = int.from_bytes(self._buffer[self._at : start], "big", signed=True)
+        if not 0 <= size <= self.limit:
+            raise self._misjudged(size)
         end = start + size
         if end <= len(self._buffer):
             with memoryview(self._buffer) as view:
@@ -142,16 +144,14 @@ class Frames:
             self._begin_body(start, size)
         return None
 
-    def _judged_size(self) -> int:
+    def _misjudged(self, size: int) -> RemoteProtocolError:
+        """Why no frame has this size, of the next four bytes; final."""
         prefix = bytes(self._buffer[self._at : self._at + SIZE_BYTES])
-        size = int.from_bytes(prefix, "big", signed=True)
-        if 0 <= size <= self.limit:
-            return size
         reason = "negative" if size < 0 else f"over the limit of {self.limit} bytes"
         guess = next((what for mark, what in _OTHER_PROTOCOLS if prefix.startswith(mark)), "")
         hint = f"; these are the first bytes of {guess}" if guess else ""
         self._broken = RemoteProtocolError(f"frame size {size} (bytes {prefix.hex(' ')}) is {reason}{hint}")
-        raise self._broken
+        return self._broken
 
     def _begin_body(self, start: int, size: int) -> None:
         held = len(self._buffer) - start

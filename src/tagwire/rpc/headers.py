@@ -33,6 +33,8 @@ from tagwire.rpc.apis import (
 from tagwire.spec.api_keys import API_NAMES
 
 CORRELATION_ID_BYTES: Final = 4
+_CORRELATION_ID_AT: Final = 4
+_NO_TAGS: Final = 0
 _SHARED_FIELDS: Final = frozenset({"RequestApiKey", "RequestApiVersion", "CorrelationId", "ClientId"})
 
 
@@ -62,6 +64,11 @@ def request_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
 def response_header_version(api: int, version: int, apis: Apis = NO_APIS) -> int:
     """Which ResponseHeader stands before a response, as its spec says. Raises KeyError for a key that no API has."""
     return response_class(api, apis).spec.header_version(version)
+
+
+@lru_cache(4096)
+def _kafkas_response_header_version(api: int, version: int) -> int:
+    return response_header_version(api, version)
 
 
 _Layout = tuple[type[DynamicMessage], int, tuple[str, ...]]
@@ -103,6 +110,13 @@ def encode_request_header(header: RequestHeader, apis: Apis = NO_APIS) -> bytes:
     return message.encode(version)
 
 
+def around_correlation_id(api: int, version: int, client_id: str | None) -> tuple[bytes, bytes]:
+    """What stands before and after the correlation id in the header of one of Kafka's own requests, of a client that
+    says nothing else in it: nothing but that id changes from request to request. Raises as `encode_request_header`."""
+    header = encode_request_header(RequestHeader(api, version, 0, client_id))
+    return header[:_CORRELATION_ID_AT], header[_CORRELATION_ID_AT + CORRELATION_ID_BYTES :]
+
+
 def decode_request_header(
     frame: memoryview, *, lenient: bool = False, apis: Apis = NO_APIS
 ) -> tuple[RequestHeader, int]:
@@ -142,7 +156,12 @@ def response_body_position(
 ) -> int:
     """Where the body starts in the response to (api, version). Raises DecodeError; KeyError for a key that no API
     has."""
-    header_version = response_header_version(api, version, apis)
-    if header_version == 0 and api not in apis:
-        return CORRELATION_ID_BYTES
+    if api not in apis:
+        header_version = _kafkas_response_header_version(api, version)
+        if header_version == 0:
+            return CORRELATION_ID_BYTES
+        if header_version == 1 and len(frame) > CORRELATION_ID_BYTES and frame[CORRELATION_ID_BYTES] == _NO_TAGS:
+            return CORRELATION_ID_BYTES + 1
+    else:
+        header_version = response_header_version(api, version, apis)
     return response_header_class(api, apis).decode_prefix(frame, header_version, lenient=lenient)[1]

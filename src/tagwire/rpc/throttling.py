@@ -47,5 +47,7 @@ _FIRST_LATER_API: Final = ApiKey.ELECT_LEADERS
 def pause_after(api: int, version: int, response: object) -> float:
     """Seconds for which `response`, to version `version` of an API, mutes the client; 0 where it does not."""
     milliseconds: int = getattr(response, "throttle_time_ms", 0)
+    if milliseconds <= 0:
+        return 0.0
     since = _FROM.get(api, 1 if api in _FROM_FIRST else 0 if api >= _FIRST_LATER_API else version + 1)
-    return milliseconds / 1000 if milliseconds > 0 and version >= since else 0.0
+    return milliseconds / 1000 if version >= since else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tagwire.client.metrics.registry import Metrics, Sensor
+from tagwire.client.metrics.registry import Metrics, Sensor, record_all
 
 GROUP = "-metrics"
 NODE_GROUP = "-node-metrics"
@@ -83,34 +83,30 @@ class ConnectionMetrics:
 
     def requested(self, node: int, size: int) -> None:
         """A request of so many bytes is on its way."""
-        self._all.requests.record(size)
-        self._node(node).requests.record(size)
+        traffic = self._nodes.get(node) or self._node(node)
+        record_all(self._metrics.now(), ((self._all.requests, size), (traffic.requests, size)))
 
     def written(self, node: int, size: int) -> None:
         """Bytes were handed to the system."""
-        self._io.record()
-        self._all.outgoing.record(size)
-        self._node(node).outgoing.record(size)
+        traffic = self._nodes.get(node) or self._node(node)
+        record_all(self._metrics.now(), ((self._io, 1.0), (self._all.outgoing, size), (traffic.outgoing, size)))
 
     def received(self, node: int, size: int) -> None:
         """Bytes came in."""
-        self._io.record()
-        self._all.incoming.record(size)
-        self._node(node).incoming.record(size)
+        traffic = self._nodes.get(node) or self._node(node)
+        record_all(self._metrics.now(), ((self._io, 1.0), (self._all.incoming, size), (traffic.incoming, size)))
 
     def responded(self, node: int, seconds: float) -> None:
         """A response came, so long after its request."""
-        traffic = self._node(node)
-        self._all.responses.record()
-        traffic.responses.record()
+        traffic = self._nodes.get(node) or self._node(node)
         latency = traffic.latency
         if latency is None:
             names = {"avg": "request-latency-avg", "max": "request-latency-max"}
             latency = traffic.latency = self._metrics.sensor(NODE_GROUP, f"node-{node}", **names)
-        latency.record(seconds * 1000)
+        record_all(
+            self._metrics.now(), ((self._all.responses, 1.0), (traffic.responses, 1.0), (latency, seconds * 1000))
+        )
 
     def _node(self, node: int) -> _Traffic:
-        traffic = self._nodes.get(node)
-        if traffic is None:
-            traffic = self._nodes[node] = _Traffic(self._metrics, NODE_GROUP, f"node-{node}")
+        traffic = self._nodes[node] = _Traffic(self._metrics, NODE_GROUP, f"node-{node}")
         return traffic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tagwire.client.metrics.registry import Metrics, Sensor
+from tagwire.client.metrics.registry import Metrics, Sensor, record_all
 from tagwire.partitions import TopicPartition
 
 GROUP = "consumer-fetch-manager-metrics"
@@ -70,36 +70,35 @@ class FetchMetrics:
 
     def responded(self, seconds: float, throttle_time_ms: int) -> None:
         """A response to Fetch came, so long after its request."""
-        self._requests.record(seconds * 1000)
-        self._throttled.record(throttle_time_ms)
+        record_all(self._metrics.now(), ((self._requests, seconds * 1000), (self._throttled, throttle_time_ms)))
 
     def consumed(self, pieces: Iterable[tuple[TopicPartition, int, int]]) -> None:
         """What came of one response: bytes and records of each partition."""
         topics: dict[str, tuple[int, int]] = {}
+        all_bytes = all_records = 0
         for partition, size, records in pieces:
             before = topics.get(partition.topic, (0, 0))
             topics[partition.topic] = before[0] + size, before[1] + records
+            all_bytes, all_records = all_bytes + size, all_records + records
+        found: list[tuple[Sensor, float]] = [(self._all.bytes, all_bytes), (self._all.records, all_records)]
         for topic, (size, records) in topics.items():
             consumed = self._topics.get(topic)
             if consumed is None:
                 consumed = self._topics[topic] = _Consumed(self._metrics, topic)
-            consumed.bytes.record(size)
-            consumed.records.record(records)
-        self._all.bytes.record(sum(size for size, _ in topics.values()))
-        self._all.records.record(sum(records for _, records in topics.values()))
+            found += ((consumed.bytes, size), (consumed.records, records))
+        record_all(self._metrics.now(), found)
 
     def at(self, partition: TopicPartition, position: int, end: int, start: int) -> None:
         """How far a partition is read: `position` is the next record's offset; `end` and `start`, where the log ends
         and begins for the reader, -1 where the broker does not tell."""
-        known = self._partition(partition)
+        known = self._partitions.get(partition) or self._partition(partition)
+        lag, lead = max(end - position, 0), max(position - start, 0)
+        found: tuple[tuple[Sensor, float], ...] = ()
         if end >= 0:
-            lag = max(end - position, 0)
-            known.lag.record(lag)
-            self._lag.record(lag)
+            found = ((known.lag, lag), (self._lag, lag))
         if start >= 0:
-            lead = max(position - start, 0)
-            known.lead.record(lead)
-            self._lead.record(lead)
+            found += ((known.lead, lead), (self._lead, lead))
+        record_all(self._metrics.now(), found)
 
     def prefers(self, partition: TopicPartition, replica: int) -> None:
         """From which replica a partition is fetched, -1 for its leader (KIP-392)."""

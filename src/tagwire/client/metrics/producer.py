@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tagwire.client.metrics.registry import Metrics
+from tagwire.client.metrics.registry import Metrics, Sensor, record_all
 
 GROUP = "producer-metrics"
 TOPIC_GROUP = "producer-topic-metrics"
@@ -85,23 +85,24 @@ class ProducerMetrics:
     def sent(self, batches: Iterable[SentBatch]) -> None:
         """A request with these batches is on its way."""
         total = 0
+        found: list[tuple[Sensor, float]] = []
         for batch in batches:
             total += batch.records
-            topic = self._topic(batch.topic)
-            topic.sent.record(batch.records)
-            topic.bytes.record(batch.size)
+            topic = self._topics.get(batch.topic) or self._topic(batch.topic)
+            found += (
+                (topic.sent, batch.records),
+                (topic.bytes, batch.size),
+                (self._batches, batch.size),
+                (self._queued, batch.queued * 1000),
+            )
             if batch.compression is not None:
-                topic.compression.record(batch.compression)
-                self._compression.record(batch.compression)
-            self._batches.record(batch.size)
-            self._queued.record(batch.queued * 1000)
-        self._all.sent.record(total)
-        self._per_request.record(total)
+                found += ((topic.compression, batch.compression), (self._compression, batch.compression))
+        found += ((self._all.sent, total), (self._per_request, total))
+        record_all(self._metrics.now(), found)
 
     def responded(self, seconds: float, throttle_time_ms: int) -> None:
         """A response to Produce came, so long after its request."""
-        self._latency.record(seconds * 1000)
-        self._throttled.record(throttle_time_ms)
+        record_all(self._metrics.now(), ((self._latency, seconds * 1000), (self._throttled, throttle_time_ms)))
 
     def retried(self, topic: str, records: int) -> None:
         """A batch is to be sent again."""

@@ -6,7 +6,7 @@ the older one is dropped when it is older than both (metrics.num.samples, metric
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 MetricValues = dict[str, dict[str, float | None]]
@@ -56,21 +56,7 @@ class Sensor:
 
     def record(self, value: float = 1.0) -> None:
         """Takes a value."""
-        now = self._now()
-        sample = self._samples[-1] if self._samples else None
-        if sample is None or now - sample.began >= SAMPLE_SECONDS:
-            sample = _Sample(now)
-            self._samples = [*self._samples[1 - SAMPLES :], sample]
-        self.total += value
-        self.count += 1
-        self.last = value
-        sample.latest = now
-        sample.count += 1
-        sample.sum += value
-        if value > sample.greatest:
-            sample.greatest = value
-        if value < sample.least:
-            sample.least = value
+        record_all(self._now(), ((self, value),))
 
     def values(self) -> dict[str, float | None]:
         """Every value, by its metric's name."""
@@ -90,6 +76,25 @@ class Sensor:
             "value": self.last,
         }
         return {name: found[stat] for stat, name in self.names.items()}
+
+
+def record_all(now: float, values: Iterable[tuple[Sensor, float]]) -> None:
+    """Has each sensor take a value, all of them at one time: once for what is recorded of a request, say."""
+    for sensor, value in values:
+        samples = sensor._samples
+        if not samples or now - samples[-1].began >= SAMPLE_SECONDS:
+            samples = sensor._samples = [*samples[1 - SAMPLES :], _Sample(now)]
+        sensor.total += value
+        sensor.count += 1
+        sensor.last = value
+        sample = samples[-1]
+        sample.latest = now
+        sample.count += 1
+        sample.sum += value
+        if value > sample.greatest:
+            sample.greatest = value
+        if value < sample.least:
+            sample.least = value
 
 
 def _window(now: float, kept: list[_Sample]) -> float:
