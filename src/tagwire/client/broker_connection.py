@@ -321,7 +321,8 @@ class BrokerConnection:
 
     def space(self) -> memoryview:
         """Where the next bytes from the broker may be written: call `received` after it."""
-        return self._transport.space()
+        transport = self._transport
+        return transport.protocol.space() if transport.tls is None else transport.tls.space()
 
     def received(self, count: int) -> None:
         """Tells that `count` bytes are in `space()`; 0 means that the broker closed its side."""

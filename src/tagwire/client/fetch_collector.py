@@ -321,7 +321,8 @@ class FetchCollector:
         Raises:
             DecodeError: by `decoder`; the record is not given out, and raised again. Otherwise as `batch`.
         """
-        self._settle()
+        if self._given_run is not None:
+            self._settle()
         found: list[Record] = []
         while len(found) < most:
             try:
@@ -346,9 +347,10 @@ class FetchCollector:
             found += given.records
             if given.taken:
                 last = read[given.taken - 1]
-                run.give(last)
                 if given.taken == len(read) and last.offset + 1 >= run.after:
                     self._pass_end(run)
+                else:
+                    run.give(last)
             if given.error is not None and not found:
                 raise given.error
             if self._error is not None or given.error is not None:
@@ -413,10 +415,11 @@ class FetchCollector:
 
     def _next_run(self) -> _Run | None:
         """What may have records to give; None where nothing has. Raises what is handed over."""
-        self._runs = [run for run in self._runs if run.is_current]
-        for run in self._runs:
-            if not run.position.is_paused:
-                return run
+        if self._runs:
+            self._runs = [run for run in self._runs if run.seeks == run.position.seeks]
+            for run in self._runs:
+                if not run.position.is_paused:
+                    return run
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -469,6 +472,8 @@ class FetchCollector:
         return position in self._broken and self._broken[position][0] == position.seeks
 
     def _raise_broken(self) -> None:
+        if not self._broken:
+            return
         self._broken = {position: one for position, one in self._broken.items() if self._is_broken(position)}
         for position, (_, error) in self._broken.items():
             if not position.is_paused:

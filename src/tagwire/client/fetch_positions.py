@@ -260,7 +260,10 @@ class CompletedFetch:
 
     def epoch_before(self, offset: int) -> int:
         """The leader epoch of the record before an offset; -1 where that is not known."""
-        return next((epoch for epoch, after in self.epochs if offset <= after), self.epochs[-1][0])
+        for epoch, after in self.epochs:
+            if offset <= after:
+                return epoch
+        return self.epochs[-1][0]
 
 
 class FetchFailure:
@@ -311,7 +314,7 @@ class FetchBuffer:
 
     def take(self) -> Fetched | None:
         """The next one of a partition that is not paused; None where there is none."""
-        for position, kept in list(self._paused.items()):
+        for position, kept in list(self._paused.items()) if self._paused else ():
             while kept and not (kept[0].is_current and position.is_paused):
                 fetched = self._taken(kept.popleft())
                 if fetched.is_current:
@@ -321,9 +324,9 @@ class FetchBuffer:
         while self._waiting:
             fetched = self._waiting.popleft()
             position = fetched.position
-            if fetched.is_current and (position.is_paused or position in self._paused):
+            if fetched.seeks == position.seeks and (position.is_paused or position in self._paused):
                 self._paused.setdefault(position, deque()).append(fetched)
-            elif self._taken(fetched).is_current:
+            elif self._taken(fetched).seeks == position.seeks:
                 return fetched
         return None
 
@@ -337,8 +340,13 @@ class FetchBuffer:
     @property
     def has_any(self) -> bool:
         """Whether `take` would give something."""
-        kept = [self._waiting, *list(self._paused.values())]
-        return any(one.is_current and not one.position.is_paused for waiting in kept for one in waiting.copy())
+        if not self._waiting and not self._paused:
+            return False
+        for waiting in (self._waiting, *list(self._paused.values())):
+            for one in waiting.copy():
+                if one.seeks == one.position.seeks and not one.position.is_paused:
+                    return True
+        return False
 
     def _taken(self, fetched: Fetched) -> Fetched:
         if isinstance(fetched, CompletedFetch):

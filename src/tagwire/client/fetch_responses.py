@@ -43,7 +43,7 @@ def completed_fetch(
     return _whole_batches(
         position,
         memoryview(data.records),
-        [(one.producer_id, one.first_offset) for one in aborted or ()],
+        [(one.producer_id, one.first_offset) for one in aborted] if aborted else [],
         # Of what lies beyond the last stable offset nobody knows yet what becomes.
         limit=end if is_committed else MAX_OFFSET,
         dialect=dialect,
@@ -63,8 +63,11 @@ def _whole_batches(
     size, count, after = (0, 0, start) if dialect else pass_batches(data, start, limit)
     epochs = leader_epochs(data, size)
     failure: TagwireError | None = None
+    rest = size < len(data) or size == 0
     try:
-        for header in records.batch_headers(data, dialect, start=size, max_decompressed=MAX_DECOMPRESSED):
+        for header in (
+            records.batch_headers(data, dialect, start=size, max_decompressed=MAX_DECOMPRESSED) if rest else ()
+        ):
             if header.next_offset <= after:
                 raise CorruptRecordError(f"a batch ends before it, at {header.last_offset}", offset=header.position)
             if header.base_offset >= limit:

@@ -9,8 +9,8 @@ and keep another reader from having one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from tagwire import messages
@@ -19,8 +19,6 @@ from tagwire.client.metadata import NO_TOPIC_ID
 from tagwire.errors import Error, RemoteProtocolError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import FETCH_DIVERGING_EPOCH, FETCH_RACK, FETCH_TOPIC_IDS
-
-Entry = TypeVar("Entry")
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
@@ -79,31 +77,41 @@ class FetchSession:
             self.lost()
         self._by_id = by_id
         kind = messages.FetchRequest
-        if self.is_new:
-            changed, gone = dict(wanted), {}
-        else:
-            changed = {
-                topic_partition: one
-                for topic_partition, one in wanted.items()
-                if self._known.get(topic_partition) != one
-            }
+        changed: Mapping[TopicPartition, Wanted] = wanted
+        gone: dict[TopicPartition, Wanted] = {}
+        if self._epoch != FIRST_EPOCH:
+            known = self._known
+            changed = {partition: one for partition, one in wanted.items() if known.get(partition) != one}
             gone = {
-                topic_partition: one
-                for topic_partition, one in self._known.items()
-                if topic_partition not in wanted or (by_id and wanted[topic_partition].topic_id != one.topic_id)
+                partition: one
+                for partition, one in known.items()
+                if partition not in wanted or (by_id and wanted[partition].topic_id != one.topic_id)
             }
         self._known = dict(wanted)
-        epoch = self._epoch if self.is_open or len(wanted) > 1 else LAST_EPOCH
-
-        def partition(topic_partition: TopicPartition, one: Wanted) -> messages.FetchRequest.FetchPartition:
-            return kind.FetchPartition(
-                partition=topic_partition.partition,
-                fetch_offset=one.offset,
-                current_leader_epoch=one.leader_epoch,
-                last_fetched_epoch=one.last_fetched_epoch if version >= FETCH_DIVERGING_EPOCH else -1,
-                partition_max_bytes=settings.max_partition_bytes,
+        has_last_epoch = version >= FETCH_DIVERGING_EPOCH
+        topics: dict[tuple[str, int], messages.FetchRequest.FetchTopic] = {}
+        for partition, one in changed.items():
+            key = self._topic(partition, one)
+            topic = topics.get(key)
+            if topic is None:
+                topic = topics[key] = kind.FetchTopic(topic=key[0], topic_id=one.topic_id if by_id else NO_TOPIC_ID)
+            topic.partitions.append(
+                kind.FetchPartition(
+                    partition=partition.partition,
+                    fetch_offset=one.offset,
+                    current_leader_epoch=one.leader_epoch,
+                    last_fetched_epoch=one.last_fetched_epoch if has_last_epoch else -1,
+                    partition_max_bytes=settings.max_partition_bytes,
+                )
             )
-
+        forgotten: dict[tuple[str, int], messages.FetchRequest.ForgottenTopic] = {}
+        for partition, one in gone.items():
+            key = self._topic(partition, one)
+            left = forgotten.get(key)
+            if left is None:
+                topic_id = one.topic_id if by_id else NO_TOPIC_ID
+                left = forgotten[key] = kind.ForgottenTopic(topic=key[0], topic_id=topic_id)
+            left.partitions.append(partition.partition)
         return kind(
             max_wait_ms=settings.max_wait_ms,
             min_bytes=settings.min_bytes,
@@ -111,17 +119,9 @@ class FetchSession:
             isolation_level=ISOLATIONS[settings.isolation],
             rack_id=rack if version >= FETCH_RACK else "",
             session_id=self._id,
-            session_epoch=epoch,
-            topics=[
-                kind.FetchTopic(topic=name, topic_id=topic_id, partitions=partitions)
-                for (name, topic_id), partitions in self._by_topic(changed, partition).items()
-            ],
-            forgotten_topics_data=[
-                kind.ForgottenTopic(topic=name, topic_id=topic_id, partitions=partitions)
-                for (name, topic_id), partitions in self._by_topic(
-                    gone, lambda topic_partition, _: topic_partition.partition
-                ).items()
-            ],
+            session_epoch=self._epoch if self._id != NO_SESSION or len(wanted) > 1 else LAST_EPOCH,
+            topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()),
         )
 
     def take(
@@ -131,13 +131,12 @@ class FetchSession:
 
         Raises RemoteProtocolError: one was not requested, or is told of twice; the session is lost then.
         """
-        names = (
-            {one.topic_id: topic_partition.topic for topic_partition, one in self._known.items()} if self._by_id else {}
-        )
+        by_id = self._by_id
+        names = {one.topic_id.int: partition.topic for partition, one in self._known.items()} if by_id else {}
         found: list[tuple[TopicPartition, messages.FetchResponse.PartitionData]] = []
         told: set[TopicPartition] = set()
         for topic in response.responses:
-            name = names.get(topic.topic_id, str(topic.topic_id)) if self._by_id else topic.topic
+            name = (names.get(topic.topic_id.int) or str(topic.topic_id)) if by_id else topic.topic
             for partition in topic.partitions:
                 topic_partition = TopicPartition(name, partition.partition_index)
                 if topic_partition not in self._known or topic_partition in told:
@@ -171,12 +170,6 @@ class FetchSession:
         session, self._id, self._epoch = self._id, NO_SESSION, FIRST_EPOCH
         return messages.FetchRequest(session_id=session, session_epoch=LAST_EPOCH)
 
-    def _by_topic(
-        self, partitions: Mapping[TopicPartition, Wanted], entry: Callable[[TopicPartition, Wanted], Entry]
-    ) -> dict[tuple[str, UUID], list[Entry]]:
-        """The entries by what names their topic, its name or its id, in the order in which the topics come first."""
-        topics: dict[tuple[str, UUID], list[Entry]] = {}
-        for partition, one in partitions.items():
-            topic = ("", one.topic_id) if self._by_id else (partition.topic, NO_TOPIC_ID)
-            topics.setdefault(topic, []).append(entry(partition, one))
-        return topics
+    def _topic(self, partition: TopicPartition, one: Wanted) -> tuple[str, int]:
+        """What names the topic of a partition, its name or the number of its id."""
+        return ("", one.topic_id.int) if self._by_id else (partition.topic, 0)

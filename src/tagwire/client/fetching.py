@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -57,15 +57,17 @@ class _FetchInFlight:
     began: bool
 
 
-@dataclass(slots=True, eq=False)
 class _Plan:
     """What may be done now for the positions: to be fetched by broker, and to be asked about by leader."""
 
-    # What is asked for is known with it: whatever is sent meanwhile may find the metadata out of date.
-    fetched: dict[int, dict[FetchPosition, Wanted]] = field(default_factory=lambda: defaultdict(dict))
-    found: dict[int, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
-    validated: dict[LeaderAndEpoch, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
-    leaderless: dict[str, list[FetchPosition]] = field(default_factory=lambda: defaultdict(list))
+    __slots__ = ("fetched", "found", "leaderless", "validated")
+
+    def __init__(self) -> None:
+        # What is asked for is known with it: whatever is sent meanwhile may find the metadata out of date.
+        self.fetched: dict[int, dict[FetchPosition, Wanted]] = defaultdict(dict)
+        self.found: dict[int, list[FetchPosition]] = defaultdict(list)
+        self.validated: dict[LeaderAndEpoch, list[FetchPosition]] = defaultdict(list)
+        self.leaderless: dict[str, list[FetchPosition]] = defaultdict(list)
 
 
 class Fetcher:
@@ -177,23 +179,25 @@ class Fetcher:
     @property
     def is_due(self) -> bool:
         """Whether something has happened that `step` is to take."""
-        return any(fetch.request.done for fetch in self._in_flight.values()) or self._tasks.is_any_over(
-            self._network.now()
-        )
+        for fetch in self._in_flight.values():
+            if fetch.request.done:
+                return True
+        return self._tasks.is_any_over(self._network.now())
 
     def step(self) -> None:
         """Takes the responses that are there, and sends what can be sent now."""
         now = self._network.now()
         self._tasks.step(now)
         self.take_responses()
-        for node in [node for node, fetch in self._in_flight.items() if now >= self._late_at(fetch)]:
-            late = self._in_flight.pop(node)
-            self._refused_whole(node, late, late.connection.expire(late.request))
+        if self._in_flight:
+            for node in [node for node, fetch in self._in_flight.items() if now >= self._late_at(fetch)]:
+                late = self._in_flight.pop(node)
+                self._refused_whole(node, late, late.connection.expire(late.request))
         self._begin()
 
     def take_responses(self) -> bool:
         """Takes the responses that are there; whether there were any."""
-        done = [node for node, fetch in self._in_flight.items() if fetch.request.done]
+        done = [node for node, fetch in self._in_flight.items() if fetch.request.done] if self._in_flight else ()
         for node in done:
             self._take_response(node, self._in_flight.pop(node))
         return bool(done)
@@ -201,14 +205,13 @@ class Fetcher:
     def until(self) -> float:
         """When the next step is due, should nothing happen before (seconds of the driver's clock)."""
         now = self._network.now()
-        times = [now + LONGEST_SLEEP, self._tasks.until]
-        times += [self._late_at(fetch) for fetch in self._in_flight.values()]
-        times += [
-            position.retry_at
-            for position in self._positions.values()
-            if position.retry_at > now and not position.done and not position.is_paused
-        ]
-        return min(times)
+        until = min(now + LONGEST_SLEEP, self._tasks.until)
+        for fetch in self._in_flight.values():
+            until = min(until, self._late_at(fetch))
+        for position in self._positions.values():
+            if now < position.retry_at < until and not position.done and not position.is_paused:
+                until = position.retry_at
+        return until
 
     async def next(self) -> None:
         """Waits for the next response, or for an error, unless something waits in the buffer already."""
@@ -269,10 +272,15 @@ class Fetcher:
         plan, now = _Plan(), self._network.now()
         self.is_held_back = True  # who takes something of what is counted next sees it, and has it counted again
         is_held_back = False
-        busy = {position for fetch in self._in_flight.values() for position in fetch.positions.values()}
-        buffered = sum(one.buffered_bytes for one in self._positions.values() if not one.is_paused)
+        busy: set[FetchPosition] = set()
+        for fetch in self._in_flight.values():
+            busy.update(fetch.positions.values())
+        buffered = 0
         for position in self._positions.values():
-            if position.done or position.is_looking_up or position.retry_at > now or position in busy:
+            if (waiting := position.fetched_bytes - position.taken_bytes) and not position.is_paused:
+                buffered += waiting
+        for position in self._positions.values():
+            if position.is_looking_up or position.retry_at > now or position in busy or position.done:
                 continue
             if position.failure is not None and not position.failure.is_taken:
                 continue
@@ -293,11 +301,13 @@ class Fetcher:
         return plan
 
     def _is_valid(self, position: FetchPosition, known: PartitionMetadata) -> bool:
+        validated = position.validated_by
+        if validated is not None and validated.leader == known.leader and validated.epoch == known.leader_epoch:
+            return True
         leader = LeaderAndEpoch(known.leader, known.leader_epoch)
-        if position.validated_by != leader:
-            forget_replica(position)
-            if UNKNOWN in (position.leader_epoch, known.leader_epoch):
-                position.validated_by = leader
+        forget_replica(position)
+        if UNKNOWN in (position.leader_epoch, known.leader_epoch):
+            position.validated_by = leader
         return position.validated_by == leader
 
     def _find_leaders(self, topic: str, positions: list[FetchPosition]) -> None:
@@ -346,17 +356,22 @@ class Fetcher:
         network, session = self._network, self._sessions[node]
         began = session.is_new
         try:
-            if connection.throttle_delay("Fetch", network.deadline()):
+            now = network.now()
+            if connection.throttled_until > now and connection.throttle_delay("Fetch", network.deadline()):
                 for position in positions:
                     position.retry_at = connection.throttled_until
                 return
             wanted = {position.partition: asked for position, asked in positions.items()}
             version = connection.version(ApiKey.FETCH)
-            if version >= FETCH_TOPIC_IDS and any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
+            has_ids, rack = True, self._settings.rack
+            for position, asked in positions.items():
+                has_ids = has_ids and asked.topic_id is not NO_TOPIC_ID and asked.topic_id != NO_TOPIC_ID
+                rack = "" if position.shuns_replicas_until > now else rack
+            if version >= FETCH_TOPIC_IDS and not has_ids:
                 version = connection.version(ApiKey.FETCH, highest=FETCH_TOPIC_IDS - 1)
-            is_shunned = any(position.shuns_replicas_until > network.now() for position in positions)
-            message = session.request(wanted, version, self._settings, "" if is_shunned else self._settings.rack)
-            say_dialect(message, self._dialect, ApiKey.FETCH, version)
+            message = session.request(wanted, version, self._settings, rack)
+            if self._dialect is not None:
+                say_dialect(message, self._dialect, ApiKey.FETCH, version)
             request = network.send(connection, message, version)
         except TagwireError as error:
             session.lost()
@@ -409,14 +424,16 @@ class Fetcher:
                 continue  # it was removed, or `seek` called, meanwhile
             try:
                 completed, failure = self._take(node, fetch, position, data, response)
-                served += [completed] if completed is not None else []
-                failed += [(position, failure)] if failure is not None else []
+                if completed is not None:
+                    served.append(completed)
+                if failure is not None:
+                    failed.append((position, failure))
             except TagwireError as error:
                 failed.append((position, error))
         for position, failure in failed:  # after what others got
             self._failures.hand_over(position, failure)
         if served:
-            self._measured.consumed((one.position.partition, len(one.records), one.record_count) for one in served)
+            self._measured.consumed([(one.position.partition, len(one.records), one.record_count) for one in served])
         for one in served if len(fetch.positions) > 1 else ():
             # Brokers fill a response in the order of the request (KIP-74): what got records goes to the back.
             self._positions[one.position.partition] = self._positions.pop(one.position.partition)

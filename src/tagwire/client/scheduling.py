@@ -59,7 +59,11 @@ Work = Coroutine[Wait, None, Result]
 
 def sleep(until: float) -> Wait:
     """Waits for a time."""
-    return Wait(lambda: False, until)
+    return Wait(_never, until)
+
+
+def _never() -> bool:
+    return False
 
 
 def completed(work: Coroutine[Any, Any, Result]) -> Result:
@@ -96,9 +100,6 @@ class _Task:
     done: Callable[[Any, Exception | None], None]
     wait: Wait | None = None
 
-    def is_over(self, now: float) -> bool:
-        return self.wait is None or self.wait.is_over(now)
-
 
 class Tasks:
     """Coroutines that run beside each other in one thread, which calls every method."""
@@ -112,7 +113,11 @@ class Tasks:
     @property
     def until(self) -> float:
         """When the first of them goes on whatever happens (seconds of the driver's clock)."""
-        return min((task.wait.until for task in self._tasks.values() if task.wait is not None), default=NEVER)
+        until = NEVER
+        for task in self._tasks.values():
+            if task.wait is not None and task.wait.until < until:
+                until = task.wait.until
+        return until
 
     @property
     def sources(self) -> list[Source]:
@@ -124,7 +129,12 @@ class Tasks:
 
     def is_any_over(self, now: float) -> bool:
         """Whether any of them goes on now."""
-        return any(task.is_over(now) for task in self._tasks.values())
+        # Asked several times a request, of tasks that mostly wait: not a call more than `ready` for each.
+        for task in self._tasks.values():
+            wait = task.wait
+            if wait is None or now >= wait.until or (wait.ready is not _never and wait.ready()):
+                return True
+        return False
 
     def start(self, key: Hashable, work: Work[Result], done: Callable[[Any, Exception | None], None]) -> None:
         """Runs `work` until it waits for the first time; `done` is called with its result or its error at its end.
@@ -134,15 +144,15 @@ class Tasks:
         self._tasks[key] = _Task(work, done)
         self._resume(key)
 
-    def step(self, now: float) -> None:
-        """Goes on with all whose wait is over, and with those whose wait is over thereby."""
-        is_any_over = True
-        while is_any_over:
-            over = [key for key, task in self._tasks.items() if task.is_over(now)]
-            for key in over:
+    def step(self, now: float) -> bool:
+        """Goes on with all whose wait is over, and with those whose wait is over thereby; whether there were any."""
+        has_resumed = False
+        while self.is_any_over(now):
+            has_resumed = True
+            for key in [key for key, task in self._tasks.items() if task.wait is None or task.wait.is_over(now)]:
                 if key in self._tasks:
                     self._resume(key)
-            is_any_over = bool(over)
+        return has_resumed
 
     def stop(self, key: Hashable) -> None:
         """Ends one of them where it is; nobody is told."""

@@ -50,12 +50,9 @@ class Transport:
 
     # Bytes from the broker -----------------------------------------------------------------------------------------
 
-    def space(self) -> memoryview:
-        """Where the next bytes may be written: call `received` after it."""
-        return self.protocol.space() if self.tls is None else self.tls.space()
-
     def received(self, count: int) -> None:
-        """Tells that `count` bytes are in `space()`; 0 means that the broker closed its side."""
+        """Tells that `count` bytes are in the `space()` of TLS, or else of the protocol; 0 means that the broker closed
+        its side."""
         if self.tls is None:
             self.protocol.received(count)
             self._received(count)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tagwire.records.batch import BatchHeader, RecordBatch
+from tagwire.records.batch import TRANSACTIONAL, BatchHeader, RecordBatch
 from tagwire.records.control import control_type
 
 
@@ -29,7 +29,7 @@ class AbortedTransactions:
         The caller has verified its checksum. Markers themselves are not hidden. Raises CorruptRecordError for a control
         batch that cannot be read.
         """
-        if header.producer_id < 0 or not header.is_transactional:
+        if header.producer_id < 0 or not header.attributes & TRANSACTIONAL:
             return False
         while self._ahead and self._ahead[-1][1] <= header.last_offset:
             self._open.add(self._ahead.pop()[0])

@@ -75,6 +75,19 @@ def read_coalesced(
     view = memoryview(data).cast("B")
     check_dialect(dialect, register)
     at = 0
+    if dialect is None:
+        for position, size, magic in batch_bounds(view):
+            if magic < 2:
+                break  # a message set is read below, and what comes behind it
+            check_record_batch(size, position)
+            record_batch = RecordBatch(view, position)
+            if verify:
+                record_batch.verify()
+            yield record_batch
+            at = position + size
+        else:
+            check_end(view, at)
+            return
     while (header := run_at(view, at, dialect, max_decompressed)) is not None:
         after = at + header.size
         if isinstance(header, MessageRun) and not header.is_sound:

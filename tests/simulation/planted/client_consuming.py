@@ -10,8 +10,8 @@ CONSUMING = (
         (
             Edit(
                 "tagwire.client.consuming.given_records:GivenRecords.note_consumed",
-                "one.consumed = positions.get(partition, one.consumed)",
-                "one.consumed = GivenPosition(one.fetch_position.offset) if partition in positions else one.consumed",
+                "one.consumed = position",
+                "one.consumed = GivenPosition(one.fetch_position.offset)",
             ),
         ),
         "what is fetched and not given out counts as read: after a rebalance or a restart it is skipped",
@@ -134,8 +134,8 @@ CONSUMING = (
         (
             Edit(
                 "tagwire.client.consuming.classic_membership:ClassicMembership._is_session_over",
-                "return self._sends_heartbeats and self._network.now() >= self._session_until",
-                "return self._sends_heartbeats and self._session_until < 0",
+                "return self._network.now() >= self._session_until and self._sends_heartbeats",
+                "return self._session_until < 0 and self._sends_heartbeats",
             ),
         ),
         "a member that cannot reach its coordinator reads on when its session is over, and others have its partitions",

@@ -146,8 +146,8 @@ SECOND_THOUGHTS = (
         (
             Edit(
                 "tagwire.client.fetch_sessions:FetchSession.request",
-                "if self._known.get(topic_partition) != one",
-                "if topic_partition not in self._known or self._known[topic_partition].offset != one.offset",
+                "if known.get(partition) != one",
+                "if partition not in known or known[partition].offset != one.offset",
             ),
         ),
         "a reader does not tell its fetch session of a newer leader epoch or topic, only of offsets",

@@ -200,7 +200,7 @@ class ClassicMembership:
             self.coordinator.mark_unknown(str(error))
 
     def _is_session_over(self) -> bool:
-        return self._sends_heartbeats and self._network.now() >= self._session_until
+        return self._network.now() >= self._session_until and self._sends_heartbeats
 
     def _expire_session(self) -> None:
         late = f"no heartbeat had a response for {self._settings.session_seconds:g} s (session.timeout.ms)"

@@ -257,7 +257,8 @@ class ConsumerCore:
                 await self._rebalance(self.work.events[0])
             except Exception as error:  # the rebalance goes on; it is the listener's, and raised after it
                 failed.append(error)
-        self._call_back()
+        if self.work.commits.done:
+            self._call_back()
         if failed:
             raise failed[0]
         if self.work.failures:

@@ -93,6 +93,8 @@ class ConsumerWork:
         self._tasks = tasks
         self._settings = settings
         self._membership: Membership | None = None
+        self._has_begun = False  # with what goes on for ever
+        self._has_more = False  # whether the last step of the tasks may have made more of them ready
         self.breakdown: TagwireError | None = None
         self.commits = ConsumerCommits(network, tasks, settings, self.subscription, lambda: self._membership)
         self._fetcher = Fetcher(
@@ -109,21 +111,27 @@ class ConsumerWork:
     def step(self) -> None:
         """Does what can be done now."""
         self.commits.begin()
-        self._start("positions", self._find_positions)
-        if self._settings.auto_commit:
-            self._start("commits", self.commits.commit_now_and_then)
-        if self._membership is not None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._start("positions", self._find_positions)
+            if self._settings.auto_commit:
+                self._start("commits", self.commits.commit_now_and_then)
+        if self._membership is not None and "membership" not in self._tasks:
             self._start("membership", self._be_member)
         if self._fetcher.take_responses():
             self.on_news()  # whoever waits for records goes on before the next are asked for
-        self._tasks.step(self._network.now())
         self._hand_to_fetcher()
         self._fetcher.step()
+        self._has_more = self._tasks.step(self._network.now())
+        if self._has_more:
+            self._hand_to_fetcher()
+            self._fetcher.step()
 
     def until(self) -> float:
         """When the next step is due, should nothing happen before."""
         now = self._network.now()
-        if self._tasks.is_any_over(now) or self._fetcher.is_due or self.commits.is_due:
+        # What the tasks wait for changes by their own steps, by the fetcher's after them, and with a wake-up.
+        if (self._has_more and self._tasks.is_any_over(now)) or self._fetcher.is_due or self.commits.is_due:
             return now
         return min(self._tasks.until, self._fetcher.until())
 
@@ -141,7 +149,7 @@ class ConsumerWork:
         self._network.close()
 
     def _start(self, name: str, work: Callable[[], Work[None]]) -> None:
-        if name not in self._tasks and self.breakdown is None:
+        if self.breakdown is None:
             self._tasks.start(name, work(), lambda _, error: None if error is None else self.failed(error))
 
     # What the application waits for --------------------------------------------------------------------------------
@@ -286,11 +294,10 @@ class ConsumerWork:
             )
 
     def _hand_to_fetcher(self) -> None:
-        found = [one for one in self.subscription.assigned.values() if one.waits_for_fetcher]
-        for one in found:
-            one.is_fetched = True
-        if found:
-            self._fetcher.add(one.fetch_position for one in found)
+        for one in self.subscription.assigned.values():
+            if not one.is_fetched and one.waits_for_fetcher:
+                one.is_fetched = True
+                self._fetcher.add((one.fetch_position,))
 
     async def _tell(self, error: TagwireError) -> None:
         """Has `poll` raise an error, and waits until it has."""

@@ -47,7 +47,8 @@ class GivenRecords:
         if unread := self._unread():
             self.read(unread[most:])
             return unread[:most]
-        self._raise_put_off()
+        if self._error is not None:
+            self._raise_put_off()
         return self._collector.records(most, self._decoder) or None
 
     def batch(self, *, flush: bool) -> pa.RecordBatch | None:
@@ -111,9 +112,11 @@ class GivenRecords:
 
     def note_consumed(self) -> None:
         """The application is done with everything that it was given."""
-        positions = self.positions()
+        unread = self._first_unread()
         for partition, one in self._subscription.assigned.items():
-            one.consumed = positions.get(partition, one.consumed)
+            position = unread.get(partition) or one.fetch_position.given
+            if position.offset != UNKNOWN:
+                one.consumed = position
 
     def drop(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, GivenPosition]:
         """Gives nothing more of these that it has; where that begins."""

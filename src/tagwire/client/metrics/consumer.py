@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tagwire.client.metrics.registry import Metrics
+from tagwire.client.metrics.registry import Metrics, record_all
 
 GROUP = "consumer-metrics"
 
@@ -24,7 +24,7 @@ class ConsumerMetrics:
         """`poll` is called."""
         now = self._metrics.now()
         if self._began is not None:
-            self._between.record((now - self._began) * 1000)
+            record_all(now, ((self._between, (now - self._began) * 1000),))
         self._began = now
 
     def poll_ended(self) -> None:
@@ -33,7 +33,7 @@ class ConsumerMetrics:
         now = self._metrics.now()
         if self._began is not None:
             whole = now - (self._began if self._ended is None else self._ended)
-            self._idle.record((now - self._began) / whole if whole > 0 else 0.0)
+            record_all(now, ((self._idle, (now - self._began) / whole if whole > 0 else 0.0),))
         self._ended = now
 
     def commit_sync(self, seconds: float) -> None:

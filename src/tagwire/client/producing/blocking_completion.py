@@ -24,6 +24,7 @@ class BatchCompletion(threading.Condition):
         self.lock: AbstractContextManager[object] = lock
         self.require_waitable = require_waitable
         self._made_in = process.current
+        self._blocked = 0  # threads that wait
 
     def __enter__(self) -> bool:
         """Takes the lock. Raises TagwireError in a process that was forked off, where nobody may be to let go of it."""
@@ -37,7 +38,16 @@ class BatchCompletion(threading.Condition):
             TagwireError: waiting would not end.
         """
         self.require_waitable()
-        self.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+        self._blocked += 1  # the lock is held
+        try:
+            self.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+        finally:
+            self._blocked -= 1
+
+    def notify_all(self) -> None:
+        """Some batches are complete. The lock is held."""
+        if self._blocked:
+            super().notify_all()
 
     async def changed(self, until: float) -> None:
         """`block`, for what may be awaited elsewhere."""

@@ -24,7 +24,8 @@ RecordDelivery = TypeVar("RecordDelivery", bound=BatchDelivery)
 
 
 class RecordAccumulator(Generic[RecordDelivery]):
-    """Open and closed batches (Kafka's RecordAccumulator); every method is for any thread.
+    """Open and closed batches (Kafka's RecordAccumulator); every method is for any thread, of `drain`, `ready_at` and
+    `complete` those of the process that made it: the lock is taken without asking.
 
     Attributes:
         completion: held while batches change; notified whenever one is complete: delivered, or failed.
@@ -174,24 +175,27 @@ class RecordAccumulator(Generic[RecordDelivery]):
 
     def drain(self, now: float, *, everything: bool = False) -> Sequence[ProducerBatch]:
         """The batches that are to be sent, each partition's in order; `everything`: also those that linger."""
-        with self.completion:
+        with self._lock:
             self._sleeps_until = 0.0  # awake
-            oldest = now if everything else now - self._settings.linger
-            for batch, _ in [found for found in self._open.values() if found[0].created <= oldest]:
-                self._close(batch, is_full=False)
+            if self._open:
+                oldest = now if everything else now - self._settings.linger
+                for batch, _ in [found for found in self._open.values() if found[0].created <= oldest]:
+                    self._close(batch, is_full=False)
+            if not self._closed:
+                return ()
             drained, self._closed = self._closed, []
             return drained
 
     def ready_at(self) -> float:
         """When `drain` will have something (the driver's clock); the thread sleeps until then or until it is woken."""
-        with self.completion:
-            first = min((batch.created for batch, _ in self._open.values()), default=NEVER)
+        with self._lock:
+            first = min([batch.created for batch, _ in self._open.values()]) if self._open else NEVER
             self._sleeps_until = 0.0 if self._closed else first + self._settings.linger
             return self._sleeps_until
 
     def complete(self, batches: Sequence[tuple[ProducerBatch, int, TagwireError | None]]) -> None:
         """Batches are delivered, at base offsets, or failed because of errors."""
-        with self.completion:
+        with self._lock:
             for batch, base_offset, error in batches:
                 self._bytes -= batch.size
                 self._closed_records -= batch.count
@@ -199,7 +203,8 @@ class RecordAccumulator(Generic[RecordDelivery]):
                 batch.complete(base_offset, error)
             self.completion.notify_all()
         for batch, _, _ in batches:
-            batch.run_callbacks()
+            if batch.callbacks:  # whoever adds one from here on calls it
+                batch.run_callbacks()
 
     def split(self, batch: ProducerBatch, parts: tuple[ProducerBatch, ...]) -> None:
         """From now on the parts are completed instead of the batch."""

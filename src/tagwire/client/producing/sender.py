@@ -133,17 +133,20 @@ class Sender:
     def until(self) -> float:
         """When the next step is due, should no response come before: a request's time is up, or a batch may be sent."""
         now = self._network.now()
-        if self._tasks.is_any_over(now) or any(request.pending.done for request in self._in_flight):
+        if self._tasks.is_any_over(now):
             return now
-        times = [self._accumulator.ready_at(), self._tasks.until, now + LONGEST_SLEEP]
-        times += [request.deadline for request in self._in_flight]
+        until = min(self._accumulator.ready_at(), self._tasks.until, now + LONGEST_SLEEP)
+        for request in self._in_flight:
+            if request.pending.done:
+                return now
+            until = min(until, request.deadline)
         for queue in self._queues.values():
             if queue.batches:
                 head = queue.batches[0]
-                times.append(self._expiry(head))
+                until = min(until, self._expiry(head))
                 if head.retry_at > self._looked_at:  # what could be sent then waits for responses about others
-                    times.append(head.retry_at)
-        return min(times)
+                    until = min(until, head.retry_at)
+        return until
 
     def failed(self, error: BaseException) -> None:
         """Fails everything."""
@@ -233,16 +236,21 @@ class Sender:
         self._looked_at = now = self._network.now()
         idempotence = self._idempotence
         for queue in self._queues.values():
-            for batch in queue.unsendable():
-                unknown = TagwireError(f"{batch.topic_partition}: nobody knows if it is appended")
-                self._fail_batch(batch, batch.last_error or unknown)
-        found = (
-            queue.next_batch(now, idempotence.max_in_flight, idempotence.producer) for queue in self._queues.values()
-        )
-        return [batch for batch in found if batch is not None]
+            if queue.batches and queue.sequences.has_gap:
+                for batch in queue.unsendable():
+                    unknown = TagwireError(f"{batch.topic_partition}: nobody knows if it is appended")
+                    self._fail_batch(batch, batch.last_error or unknown)
+        found: list[ProducerBatch] = []
+        for queue in self._queues.values():
+            if queue.batches:
+                head = queue.next_batch(now, idempotence.max_in_flight, idempotence.producer)
+                if head is not None:
+                    found.append(head)
+        return found
 
     def _deadline(self, batches: Iterable[ProducerBatch]) -> float:
-        return min(self._network.deadline(), *(self._expiry(batch) for batch in batches))
+        first = min([batch.created for batch in batches])
+        return min(self._network.deadline(), first + self._settings.timeout)
 
     def _start(self, key: Hashable, work: Callable[[], Work[None]], waiting: Callable[[], list[ProducerBatch]]) -> None:
         """Begins to get what batches lack, unless that has begun. Where it fails, those that are `waiting` by then
@@ -344,7 +352,8 @@ class Sender:
                 queue.sequences.assign(batch, transactional=self._is_transactional)
                 queue.sent(batch)
             message = self._produce_request(batches, ids)
-            say_dialect(message, self._settings.dialect, ApiKey.PRODUCE, version)
+            if self._settings.dialect is not None:
+                say_dialect(message, self._settings.dialect, ApiKey.PRODUCE, version)
             pending = self._network.send(connection, message, version)
         except TagwireError as error:
             self._retry_or_fail_all(batches, error)
@@ -355,8 +364,10 @@ class Sender:
         self._sent_at[node] = now
         self._in_flight.append(_InFlightRequest(node, connection, pending, batches, topics, deadline))
         self.metrics.sent(
-            SentBatch(batch.topic_partition.topic, batch.count, len(batch.data), batch.ratio, now - batch.created)
-            for batch in batches
+            [
+                SentBatch(batch.topic_partition.topic, batch.count, len(batch.data), batch.ratio, now - batch.created)
+                for batch in batches
+            ]
         )
 
     @property
@@ -386,6 +397,8 @@ class Sender:
     # Responses -----------------------------------------------------------------------------------------------------
 
     def _take_responses(self) -> None:
+        if not self._in_flight:
+            return
         now = self._network.now()
         for request in [request for request in self._in_flight if request.pending.done or request.deadline <= now]:
             self._in_flight.remove(request)
