@@ -352,9 +352,9 @@ class BrokerConnection:
             self.lost(error.strerror or str(error))
             return memoryview(b"")
 
-    def written(self, count: int) -> None:
-        """Tells that the first `count` bytes of `output()` were handed to the system."""
-        self._transport.written(count)
+    def written(self, count: int) -> bool:
+        """Tells that the first `count` bytes of `output()` were handed to the system; whether there may be more."""
+        return self._transport.written(count)
 
     def lost(self, reason: str) -> None:
         """Takes that the network failed."""

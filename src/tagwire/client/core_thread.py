@@ -95,7 +95,8 @@ class CoreThread:
 
     def require_process(self) -> None:
         """Raises TagwireError in a process that was forked off."""
-        process.require(self._process, self._owner)
+        if self._process is not process.current:
+            process.require(self._process, self._owner)
 
     def call(self, function: Callable[[], Coroutine[Result]], deadline: float) -> Result:
         """What the coroutine that `function` begins gives or raises when the thread runs it.

@@ -113,12 +113,13 @@ def record_batches(fetch: CompletedFetch, settings: DecodingSettings) -> Iterato
             found = iter(()) if is_hidden else batch.records(max_decompressed=most)
         except (DecodeError, UnsupportedVersionError) as error:
             raise at_offset(partition, max(batch.base_offset, given_to), error) from error
-        if batch.base_offset < fetch.start_offset or (end is not None and batch.next_offset > end):
+        after = batch.next_offset
+        if batch.base_offset < fetch.start_offset or (end is not None and after > end):
             found = _within(found, fetch)
         first = next(found, None)  # all of a batch know where they were read as soon as one is told
         placed_records = found if first is None else chain((placed(first, partition),), found)
-        yield placed_records, batch.next_offset, batch.partition_leader_epoch
-        given_to = batch.next_offset
+        yield placed_records, after, batch.partition_leader_epoch
+        given_to = after
 
 
 def _within(found: Iterator[Record], fetch: CompletedFetch) -> Iterator[Record]:

@@ -329,9 +329,9 @@ class FetchCollector:
                 run = self._next_run()
                 if run is None:
                     break
-                read = list(islice(run.batch, most - len(found)))
+                while not (read := list(islice(run.batch, most - len(found)))) and self._advance(run):
+                    pass
                 if not read:
-                    self._advance(run)
                     continue
             except TagwireError as error:
                 if not found:
@@ -355,7 +355,7 @@ class FetchCollector:
                 raise given.error
             if self._error is not None or given.error is not None:
                 break
-        if not found:
+        if not found and self._broken:
             self._raise_broken()
         return found
 
@@ -433,8 +433,9 @@ class FetchCollector:
             return run
         return None
 
-    def _advance(self, run: _Run) -> None:
-        """Goes on to the next batch, and forgets a run that has none left. Raises as `record_batches`."""
+    def _advance(self, run: _Run) -> bool:
+        """Goes on to the next batch, and forgets a run that has none left; whether it has. Raises as
+        `record_batches`."""
         has_more = False
         try:
             has_more = run.advance()
@@ -444,6 +445,7 @@ class FetchCollector:
         finally:
             if not has_more:
                 self._runs = [one for one in self._runs if one is not run]
+        return has_more
 
     def _pass_end(self, run: _Run) -> None:
         """Goes beyond what holds no records for users, so that it need not be fetched again."""
@@ -472,8 +474,6 @@ class FetchCollector:
         return position in self._broken and self._broken[position][0] == position.seeks
 
     def _raise_broken(self) -> None:
-        if not self._broken:
-            return
         self._broken = {position: one for position, one in self._broken.items() if self._is_broken(position)}
         for position, (_, error) in self._broken.items():
             if not position.is_paused:

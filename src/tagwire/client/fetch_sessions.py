@@ -144,7 +144,7 @@ class FetchSession:
                     raise RemoteProtocolError(f"{topic_partition} twice, or not requested")
                 told.add(topic_partition)
                 found.append((topic_partition, partition))
-        if self.is_new:
+        if self._epoch == FIRST_EPOCH:
             self._id = response.session_id
             whole = len(told) == len(self._known)
             # Of a partition that a full response leaves out, a session would never tell again.

@@ -224,8 +224,8 @@ class SocketDriver:
         if sock is None:
             return
         try:
-            while data := connection.output():
-                connection.written(sock.send(data))
+            while (data := connection.output()) and connection.written(sock.send(data)):
+                pass
         except (BlockingIOError, InterruptedError):
             self._watch_for(channel, EVENT_READ | EVENT_WRITE)
         except OSError as error:

@@ -92,25 +92,26 @@ class Transport:
             self._ciphertext = memoryview(self.tls.output())
         return self._ciphertext
 
-    def written(self, count: int) -> None:
-        """Takes that the first `count` bytes of `output` were handed to the system."""
+    def written(self, count: int) -> bool:
+        """Takes that the first `count` bytes of `output` were handed to the system; whether there may be more."""
         if self.tls is not None:
             self._ciphertext = self._ciphertext[count:]
             if self._ciphertext:
-                return
+                return True
             count, self._encrypted = self._encrypted, 0
             if not count:
-                return
+                return True
         data, request = self._frames[0]
         self.size -= count
         self._written(count)
         if count < len(data):
             self._frames[0] = data[count:], request
-            return
+            return True
         self._frames.popleft()
         request.is_written = True
         if not request.has_response:
             request.settle()
+        return bool(self._frames) or self.tls is not None
 
     def without_response(self) -> Iterator[InFlightRequest[Any]]:
         """The requests among those that wait that have no response."""

@@ -86,7 +86,8 @@ def read_coalesced(
             yield record_batch
             at = position + size
         else:
-            check_end(view, at)
+            if at < len(view):
+                check_end(view, at)
             return
     while (header := run_at(view, at, dialect, max_decompressed)) is not None:
         after = at + header.size

@@ -214,29 +214,31 @@ class ConsumerCore:
         Args:
             held_until: when `take` gives also what it might have waited for more with.
         """
+        work = self.work
         while True:
             now = self._network.now()
-            if self.work.polled(now):
+            if work.polled(now):
                 self._host.wakeup()
-            await self._attend()
-            if self.work.is_woken:
-                self.work.is_woken = False
+            if work.events or work.commits.done or work.failures or work.breakdown is not None:
+                await self._attend()
+            if work.is_woken:
+                work.is_woken = False
                 raise WakeupError("wakeup() was called")
             try:
-                found = take(now) if self.work.is_member else None
+                found = take(now) if work.is_member else None
             except Undecoded as due:
                 await self._host.aside(due.call)
                 continue
             except TagwireError:
                 self._host.wakeup()  # of a partition whose error is taken, more may be fetched
                 raise
-            if self.work.waits_for_room:
+            if work.waits_for_room:
                 self._host.wakeup()
             if found is not None or now >= deadline:
                 self._measured.poll_ended()
                 return found
             until = min(deadline, now + self._settings.consume.max_poll_interval / _POLLS_WITHIN_INTERVAL)
-            if self._given.holds_back and now < held_until:
+            if now < held_until < NEVER and self._given.holds_back:
                 until = min(until, held_until)
             await self._host.wait_for(self._has_news, until)
 
@@ -257,8 +259,7 @@ class ConsumerCore:
                 await self._rebalance(self.work.events[0])
             except Exception as error:  # the rebalance goes on; it is the listener's, and raised after it
                 failed.append(error)
-        if self.work.commits.done:
-            self._call_back()
+        self._call_back()
         if failed:
             raise failed[0]
         if self.work.failures:

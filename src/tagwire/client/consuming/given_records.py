@@ -44,7 +44,8 @@ class GivenRecords:
 
     def records(self, most: int) -> list[Record] | None:
         """At most so many records that are there; None where there are none. Raises as `FetchCollector.records`."""
-        if unread := self._unread():
+        if self._reader.__length_hint__():  # type: ignore[attr-defined]
+            unread = self._unread()
             self.read(unread[most:])
             return unread[:most]
         if self._error is not None:
@@ -112,7 +113,7 @@ class GivenRecords:
 
     def note_consumed(self) -> None:
         """The application is done with everything that it was given."""
-        unread = self._first_unread()
+        unread = self._first_unread() if self._reader.__length_hint__() else {}  # type: ignore[attr-defined]
         for partition, one in self._subscription.assigned.items():
             position = unread.get(partition) or one.fetch_position.given
             if position.offset != UNKNOWN:
