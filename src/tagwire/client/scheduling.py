@@ -147,7 +147,7 @@ class Tasks:
     def step(self, now: float) -> bool:
         """Goes on with all whose wait is over, and with those whose wait is over thereby; whether there were any."""
         has_resumed = False
-        while self.is_any_over(now):
+        while self._tasks and self.is_any_over(now):
             has_resumed = True
             for key in [key for key, task in self._tasks.items() if task.wait is None or task.wait.is_over(now)]:
                 if key in self._tasks:

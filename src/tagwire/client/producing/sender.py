@@ -118,16 +118,19 @@ class Sender:
             self._metadata.used(batch.topic_partition.topic)
         if abort_reason is not None:
             self._abort_undrained(abort_reason)
-        self._fail_expired()
         if self._metadata.is_refresh_due and "metadata" not in self._tasks:
             self._tasks.start("metadata", self._metadata.refresh(), _leave_to_sending)
-        self._goes_on = True
-        while self._goes_on:
-            self._goes_on = False
-            self._send_round()
-            if self._goes_on:
-                self._take_responses()
-        if self._settings.adaptive_partitioning:
+        if self._has_queued():
+            self._fail_expired()
+            self._goes_on = True
+            while self._goes_on:
+                self._goes_on = False
+                self._send_round()
+                if self._goes_on:
+                    self._take_responses()
+            if self._settings.adaptive_partitioning:
+                self._tell_load()
+        elif self._loaded:
             self._tell_load()
 
     def until(self) -> float:
@@ -186,6 +189,9 @@ class Sender:
         if queue is None:
             queue = self._queues[tp] = PartitionQueue()
         return queue
+
+    def _has_queued(self) -> bool:
+        return any(queue.batches for queue in self._queues.values())
 
     def _send_round(self) -> None:
         """Sends at most one batch of each partition. Whatever may let others be sent now (one was sent or failed, or
@@ -285,7 +291,9 @@ class Sender:
         return [batch for batch, partition in led if partition is not None and partition.leader == node]
 
     def _send_to(self, node: int, batches: list[ProducerBatch]) -> None:
-        free = self._settings.in_flight - sum(request.node == node for request in self._in_flight)
+        free = self._settings.in_flight
+        for request in self._in_flight:
+            free -= request.node == node
         if free <= 0:
             return
         connection = self._network.ready_connection(node)
@@ -312,6 +320,8 @@ class Sender:
 
     def _in_transaction(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """The batches whose partitions are in the transaction; the others are added to it."""
+        if not self._is_transactional:
+            return batches
         new = self._idempotence.partitions_to_add([batch.topic_partition for batch in batches])
         if new:
             waiting = [batch for batch in batches if batch.topic_partition in new]
