@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tagwire.broker import scheduler
 from tagwire.broker.registry import load_handlers
+from tagwire.spark.sink import driver
 
 from .history import History
 from .outcome import Plan
@@ -217,6 +218,15 @@ class SimulatedFaults:
         def back() -> None:
             if process.is_alive:
                 process.jump_wall_clock(-offset)
+
+        return back
+
+    def _hurry(self, patience: float, **_: Any) -> End:
+        usual = driver.PATIENCE
+        driver.PATIENCE = patience  # type: ignore[misc]
+
+        def back() -> None:
+            driver.PATIENCE = usual  # type: ignore[misc]
 
         return back
 

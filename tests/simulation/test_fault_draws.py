@@ -10,6 +10,7 @@ from .workload.fault_draws import UPON, crash_moment, disk_steps, network_steps
 from .workload.narrow_moments import REPLACED, WRITTEN
 from .workload.plans import plan
 from .workload.scenes import scenes
+from .workload.spark_driver import MOMENTS, STOPS
 from .world.disk import OPERATIONS
 from .world.disk_contents import FATES
 
@@ -86,3 +87,15 @@ def test_some_close_ups_have_what_meets_in_a_narrow_moment():
         smallest = [topic["configs"].get("segment.bytes", 1 << 20) for topic in drawn["topics"]]
         if any(step.get("part") == "topic-" and step.get("upon") == "write" for step in drawn["nemesis"]):
             assert all(actor["value_size"] < min(smallest) for actor in drawn["actors"]), "none of it would be taken"
+
+
+def test_drivers_of_sinks_stop_at_every_moment_in_every_way_in_some_close_up():
+    plans = [drawn for seed in range(600) if (drawn := close_up(seed)) is not None]
+    assert plans == json.loads(json.dumps(plans))
+    sinks = [actor for drawn in plans for actor in drawn["actors"] if actor["kind"] == "sink"]
+    stops = [stop for actor in sinks for stop in actor.get("stops", {}).items()]
+    drawn = {(moment, how) for moment, chances in stops for how, chance in chances.items() if chance}
+    assert drawn == {(moment, how) for moment in MOMENTS for how in STOPS}
+    assert all(sum(chances.values()) < 1 for _, chances in stops), "it would never go on"
+    assert any(step["kind"] == "hurry" for plan in plans for step in plan["nemesis"])
+    assert any(not actor.get("stops") for actor in sinks)

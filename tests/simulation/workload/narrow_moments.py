@@ -10,6 +10,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Final
 
+from tests.simulation.workload.spark_driver import MOMENTS, STOPS
 from tests.simulation.workload.stage import Spec
 
 Change = tuple[str, str]
@@ -110,10 +111,67 @@ def _too_large(random: Random, drawn: Spec) -> Spec:
     return _with(drawn, steps, actors=actors, duration=duration)
 
 
+def _sunk(random: Random, drawn: Spec) -> Spec:
+    """Drivers of a query, longer than the close-up has them: what is rare there meets here."""
+    shared = {"serial": random.random() < 0.7, "keeps": random.random() < 0.3}
+    actors = [actor | shared for actor in drawn["actors"]]
+    narrow = random.choice((_stopped, _stopped, _overtaken, _late_to_decide, _soon_given_up))
+    return narrow(random, drawn | {"actors": actors, "duration": drawn["duration"] + 10.0})
+
+
+def _stopped(random: Random, drawn: Spec) -> Spec:
+    """Drivers that stop again and again between the same two of their steps, also when the query is somebody else's by
+    then."""
+    actors = []
+    for actor in drawn["actors"]:
+        stops = {
+            moment: {how: random.choice([0.0, 0.1, 0.2]) for how in STOPS}
+            for moment in random.sample(MOMENTS, random.randint(1, 3))
+        }
+        actors.append(actor | {"stops": stops, "nap": random.choice([0.3, 1.5, 4.0])})
+    return _with(drawn, _hurries(random, drawn["duration"]) if random.random() < 0.3 else [], actors=actors)
+
+
+def _overtaken(random: Random, drawn: Spec) -> Spec:
+    """Drivers that sleep where they are to see what is open, while the next one decides, and sleeps over that."""
+    later = random.choice(["has-checked", "has-decided"])
+    stops = {"lists": {"is-left": 0.4, "sleeps": 0.1}, later: {"sleeps": 0.6, "dies": 0.1}}
+    shared = {"stops": stops, "nap": 3.0, "timeout_ms": 30_000, "interrupt": 0.0, "die": 0.0, "doze": 0.0}
+    return _undisturbed(drawn) | {"actors": [actor | shared for actor in drawn["actors"]]}
+
+
+def _late_to_decide(random: Random, drawn: Spec) -> Spec:
+    """One driver, nobody else's transactions to look after, and those of its tasks over before it decides."""
+    shared = {"timeout_ms": 6_000, "interrupt": 0.0, "die": 0.0, "doze": 0.4}
+    return _undisturbed(drawn) | {"actors": [actor | shared for actor in drawn["actors"][:1]]}
+
+
+def _soon_given_up(random: Random, drawn: Spec) -> Spec:
+    """Ends of transactions that are asked for in vain, since the driver has no patience."""
+    shared = {"interrupt": 0.0, "die": 0.0, "doze": 0.0, "timeout_ms": 60_000}
+    actors = [actor | shared for actor in drawn["actors"][: random.choice([1, 1, 2])]]
+    return _with(_undisturbed(drawn), _hurries(random, drawn["duration"]), actors=actors)
+
+
+def _hurries(random: Random, duration: float) -> list[Spec]:
+    steps, at = [], random.uniform(0.5, 2.0)
+    while at < duration:
+        seconds = random.uniform(0.5, 5.0)
+        steps.append(_step(at, "hurry", seconds, patience=random.choice([0.0, 0.0, 0.1])))
+        at += seconds + random.uniform(0.5, 3.0)
+    return steps
+
+
+def _undisturbed(drawn: Spec) -> Spec:
+    """Without what befalls single drivers: it takes their time, and then little meets."""
+    return drawn | {"nemesis": [step for step in drawn["nemesis"] if step["kind"].startswith("broker_")]}
+
+
 _ROOMS: Final[Mapping[str, tuple[float, Callable[[Random, Spec], Spec]]]] = MappingProxyType(
     {
         "_writing": (0.5, _written),
         "_cleaning": (0.5, _replaced),
         "_retrying": (0.3, _too_large),
+        "_sinking": (0.8, _sunk),
     }
 )

@@ -40,6 +40,7 @@ class Faults(Protocol):
             disk_error (operation, count, after, part, errno), disk_full (capacity), disk_slow (latency, chance): the
                 disk.
             clock (target, offset, stays): a wall clock that jumps, and back at the end unless it stays.
+            hurry (patience): drivers of sinks wait for a step no longer than so many seconds.
             node_stop, node_kill, node_isolate (node; fenced), move_leader (topic, partition, node), move_coordinator
                 (node; group or transactional_id): of a cluster.
         """
