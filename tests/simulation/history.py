@@ -50,6 +50,8 @@ FIELDS: dict[str, tuple[str, str]] = {
     # in that order, and where the consumer stands then.
     "poll": ("group isolation", "member generation read"),
     "seek": ("group topic partition offset", ""),
+    "pause": ("group partitions", ""),
+    "resume": ("group partitions", ""),
     "commit": ("group member generation offsets", ""),
     "committed": ("group partitions", "offsets"),
     # `spec`: earliest, latest, max_timestamp or a number of milliseconds.
@@ -88,13 +90,15 @@ FIELDS: dict[str, tuple[str, str]] = {
         "",
     ),
     "resources": ("node phase memory tasks threads descriptors", ""),
-    # When everything is over: `more`: {class and attribute: [how many things it held, and how many after a restart]}.
+    # When everything is over: `more`: {class and attribute: [how many things it held, or its number, and the same
+    # after a restart]}.
     "kept": ("node more", ""),
     "logged": ("node logger level message error", ""),
     # A whole partition after `quiet`, from its log start to its end by `isolation`; `records`: [[offset, name], ...].
     # `sought`: from an offset, up to another, the records that were given; `timed`: a time, the offset that was told
-    # for it, and that of the first record that is not older.
-    "final_read": ("topic topic_id partition isolation", "log_start end records sought timed"),
+    # for it, and that of the first record that is not older; `newest`: the offset that was told for the newest record,
+    # and the first of those that are.
+    "final_read": ("topic topic_id partition isolation", "log_start end records sought timed newest"),
     # A partition as its leader has it at one moment; see `workload.log_auditing`. Nothing where it never stood still.
     "final_log": ("topic topic_id partition", "log_start batches end stable listed producers aborted epochs"),
     # What a request was answered that is to be refused: `answers` are names of errors, or numbers; `about`: what it is.

@@ -1,4 +1,4 @@
-"""What a broker keeps in memory: how much is in each collection of its objects.
+"""What a broker keeps in memory: how much is in each collection of its objects, and what they count.
 
 It is counted by walking from its server along the attributes of tagwire's own objects, so that it depends on nothing
 but what happened: on no garbage that is still there, no release of Python, and no time.
@@ -19,7 +19,8 @@ _HOLDING: Final = (dict, list, set, deque, tuple, frozenset)
 
 
 def kept_by(root: object) -> dict[str, int]:
-    """By class and attribute, how many things the collections there hold, in all objects that `root` leads to."""
+    """By class and attribute, how many things the collections there hold, in all objects that `root` leads to; of whole
+    numbers there, their sum."""
     kept: Counter[str] = Counter()
     seen = {id(root)}
     left: list[tuple[str, object]] = [("", root)]
@@ -28,6 +29,8 @@ def kept_by(root: object) -> dict[str, int]:
         if isinstance(thing, _GROWING):
             kept[where] += len(thing)
         for path, value in _parts(where, thing):
+            if type(value) is int and _is_own(thing):
+                kept[path] += value
             if id(value) not in seen and (isinstance(value, (*_GROWING, *_HOLDING)) or _is_own(value)):
                 seen.add(id(value))
                 left.append((path, value))
@@ -63,6 +66,7 @@ def _attributes(thing: object) -> Iterator[tuple[str, object]]:
 
 
 def note_kept(history: History, machine: str, before: dict[str, int], after: dict[str, int]) -> None:
-    """Notes of which collections a broker had more than it has after a restart, when nobody has been there since."""
+    """Notes of which collections a broker had more than it has after a restart, when nobody has been there since, and
+    which of its numbers were greater."""
     grown = {where: [count, after.get(where, 0)] for where, count in before.items() if count > after.get(where, 0)}
     history.note(machine, "kept", node=machine, more=grown)

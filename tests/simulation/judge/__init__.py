@@ -25,6 +25,7 @@ from tests.simulation.judge import (
     refusals,
     resources,
     sinks,
+    staying,
     transactions,
     writes,
 )
@@ -114,6 +115,13 @@ RULES = (
         "rebalances happen inside of `poll`, which drops what was fetched",
         reads.revoked,
         ("revoked-read",),
+    ),
+    Rule(
+        "Nothing is given of a partition that is paused",
+        "client.md#a-consumer-in-a-group",
+        "what was fetched of it is kept until it is resumed",
+        reads.paused,
+        ("paused-read",),
     ),
     Rule(
         "Readers of committed records get nothing of a transaction that is open or aborted",
@@ -226,6 +234,20 @@ RULES = (
         "a member adopts what SyncGroup or ConsumerGroupHeartbeat gave it, and lets go of the rest",
         groups.held_as_assigned,
         ("assignment-ignored",),
+    ),
+    Rule(
+        "A member that polls keeps what it has, when nothing is wrong",
+        "groups-on-the-wire.md#staying",
+        "heartbeats, each of which begins the session anew",
+        staying.lost,
+        ("lost-for-nothing",),
+    ),
+    Rule(
+        "Automatic commits take what was given before partitions go and at the end: nobody is given it again",
+        "client.md#a-consumer-in-a-group",
+        "revocation and `close` commit before the listener is told",
+        staying.given_again,
+        ("given-again",),
     ),
     Rule(
         "A member commits nothing for a partition that was given to another",
@@ -394,6 +416,13 @@ RULES = (
         "requests of each leader go their own way",
         liveness.waits_for_another,
         ("waits-for-another-broker",),
+    ),
+    Rule(
+        "Calls succeed where nothing is wrong",
+        "client.md#what-goes-wrong-and-what-then",
+        "what is retriable is tried again, and only that is final which is for good",
+        liveness.failed_for_nothing,
+        ("failed-for-nothing",),
     ),
     Rule(
         "When the last fault is over, every partition is readable",

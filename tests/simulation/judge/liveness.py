@@ -10,6 +10,29 @@ from tests.simulation.history import Event, Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly
 from tests.simulation.judge.facts import Facts
 
+CALLS = ("send", "init_producer", "send_offsets", "commit_transaction", "abort_transaction", "poll", "committed")
+"""What works wherever nothing is wrong."""
+
+EXCUSED = frozenset(
+    {
+        "PRODUCER_FENCED",
+        "INVALID_PRODUCER_EPOCH",
+        "CONCURRENT_TRANSACTIONS",
+        "MESSAGE_TOO_LARGE",
+        "RECORD_LIST_TOO_LARGE",
+        "NOT_ENOUGH_REPLICAS",
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "INVALID_TIMESTAMP",
+        "OFFSET_OUT_OF_RANGE",
+        "FENCED_INSTANCE_ID",
+        "UNRELEASED_INSTANCE_ID",
+    }
+)
+"""What the application has brought about: another owner, a limit that was lowered, records that were deleted."""
+
+EXCUSED_TYPES = ("TransactionStateError", "NoOffsetError", "LogTruncationError")
+"""The same, where the client says it: of a record whose transaction is aborted, of offsets that nobody committed."""
+
 PROBES = frozenset({"final_read", "sink_batch"})
 """Calls that stand for many: a whole partition, a micro-batch."""
 
@@ -118,6 +141,28 @@ def waits_for_another(facts: Facts) -> Iterator[Anomaly]:
             why = f"{place[0]}-{place[1]} is led by {leaders[place][-1][1][0]}, away is {others[0].node}"
             what = f"{send.value['name']} waited {took:g} s: {why}"
             yield anomaly("waits-for-another-broker", what, others[0].shown, send)
+
+
+def failed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
+    """A call succeeds where nothing was wrong for a while: no fault, no segment that came late, no topic deleted."""
+    if facts.clock_jumped:
+        return
+    begun = min((each.began for each in facts.operations.of("create_topic")), default=0.0)
+    deletes = any(topic.deletes for topic in facts.topics.values())
+    for call in facts.operations.of(*CALLS):
+        error = call.value.get("error")
+        if error is None or call.completed is None or not error["type"].startswith("tagwire.") or deletes:
+            continue
+        if error.get("code") in EXCUSED or error["type"].rpartition(".")[2] in EXCUSED_TYPES:
+            continue
+        since = max(call.began - facts.bounds.undisturbed, begun)
+        if call.began < begun or facts.troubled(since, call.ended):
+            continue
+        if facts.was_late(call.process, since, call.ended) or facts.killed(call.process, 0.0) <= call.ended:
+            continue
+        what = f"{call.f} of {call.process} failed, and nothing was wrong: {error['message']}"
+        yield anomaly("failed-for-nothing", what, call)
+        return
 
 
 def unavailable(facts: Facts) -> Iterator[Anomaly]:

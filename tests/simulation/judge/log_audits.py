@@ -150,6 +150,11 @@ def sequences(facts: Facts) -> Iterator[Anomaly]:
         latest: dict[int, Batch] = {}
         open_: dict[int, Batch] = {}
         old = {batch.producer_id for batch in log.batches if batch.age > FORGOTTEN_S}
+        foreign = {  # who may begin where it likes
+            each.value.get("producer_id")
+            for each in facts.operations.of("init_producer")
+            if each.value.get("kind") == "foreign"
+        }
         for batch in log.batches:
             before = latest.get(batch.producer_id)
             if batch.producer_id < 0 or batch.what == "emptied":
@@ -175,6 +180,7 @@ def sequences(facts: Facts) -> Iterator[Anomaly]:
             due = 0 if before is None or begins else (before.last_sequence + 1) % SEQUENCES
             # Of one whose first batches are gone nobody knows with which it began.
             is_unknown = batch.producer_id in old or facts.clock_jumped or (begins and not log.is_whole)
+            is_unknown |= begins and batch.producer_id in foreign
             if is_unknown or log.is_compacted or batch.sequence == due:
                 continue
             what = f"{log.where} has a batch {batch} from sequence {batch.sequence} on, and {due} was due"
@@ -198,6 +204,12 @@ def transactions(facts: Facts) -> Iterator[Anomaly]:
             elif told < due and log.is_whole:
                 what = f"{log.where} is told to be stable up to {told}, and nothing is open before {due}"
                 yield anomaly("stable-stands-still", what, log.shown(*log.batches[-1:]))
+        for start, upto, _ in log.value["aborted"]:
+            if upto > max(start, log.value["stable"]):
+                what = f"{log.where} is stable up to {log.value['stable']}, and who reads committed records is given"
+                what += f" what is before {upto}"
+                yield anomaly("stable-passes-open", what, log.shown(*[b for b in log.batches if b.last == upto - 1]))
+                break
         yield from _aborted(log)
 
 

@@ -305,7 +305,8 @@ def _of_config(described: Operation, config: str) -> list[Event]:
 
 
 def looked_up(facts: Facts) -> Iterator[Anomaly]:
-    """A record is found by its offset, whatever is before it, and by its time: none before that time is newer."""
+    """A record is found by its offset, whatever is before it, and by its time: none before that time is newer, and none
+    that was deleted is told."""
     for read in facts.finals.values():
         value = read.operation.value
         where = f"{read.topic}-{read.partition}"
@@ -316,9 +317,15 @@ def looked_up(facts: Facts) -> Iterator[Anomaly]:
                 what = f"{where} was read from {begin} to {last}, which gave {found}, and {due} is there"
                 yield anomaly("wrong-lookup", what, excerpt(read.operation, *read.place, begin, last))
         for moment, told, due in value.get("timed") or ():
-            if not 0 <= told <= due:
+            if not value["log_start"] <= told <= due:
                 what = f"the first record of {where} at {moment} or later is @{due}, and @{told} was told"
                 yield anomaly("wrong-lookup", what, excerpt(read.operation, *read.place, due))
+        told, due = value.get("newest") or (None, None)
+        # The end of a transaction, which nobody is given, may be newer than any record.
+        is_given = any(told == offset for offset, _ in read.records)
+        if told is not None and told != due and (is_given or told < value["log_start"]):
+            what = f"the newest record of {where} is @{due}, and @{told} was told"
+            yield anomaly("wrong-lookup", what, excerpt(read.operation, *read.place, due))
 
 
 def open_ends(facts: Facts) -> Iterator[Anomaly]:

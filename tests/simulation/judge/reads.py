@@ -163,6 +163,29 @@ def sought(facts: Facts) -> Iterator[Anomaly]:
             yield anomaly("seek-ignored", f"{where}, past {skipped[0]} at @{skipped[1]}", *shown, skipped[2])
 
 
+def paused(facts: Facts) -> Iterator[Anomaly]:
+    """Nothing is given of a partition that is paused, as long as its reader keeps it."""
+    since: dict[tuple[str, Place], Event] = {}
+    polled: dict[int, list[Read]] = {}
+    for read in facts.reads:
+        if not read.final:
+            polled.setdefault(read.operation.completed.index, []).append(read)
+    for event in facts.history:
+        if event.f in ("pause", "resume", "assign", "revoke", "lost") and event.type != "invoke":
+            for topic, partition in event.value["partitions"]:
+                since.pop((event.process, (topic, partition)), None)
+                if event.f == "pause":
+                    since[event.process, (topic, partition)] = event
+        elif event.f in ("close", "subscribe"):
+            since = {place: begun for place, begun in since.items() if place[0] != event.process}
+        for read in polled.get(event.index, ()):
+            begun = since.get((read.operation.process, read.place))
+            if begun is not None and read.records:
+                first = read.records[0][0]
+                what = f"{read.operation.process} was given {read.topic}-{read.partition}@{first}, which it had paused"
+                yield anomaly("paused-read", what, begun, excerpt(read.operation, *read.place, first))
+
+
 def revoked(facts: Facts) -> Iterator[Anomaly]:
     """A member is given nothing of a partition that was taken away from it."""
     for step in steps(facts):

@@ -1,7 +1,19 @@
 """Histories that a judge has to find something in, and such that are near to those and innocent."""
 
-from tests.simulation.stories import audits, compaction, groups, logs, others, progress, reads, transactions, writes
+from tests.simulation.stories import (
+    audits,
+    compaction,
+    groups,
+    logs,
+    others,
+    progress,
+    reads,
+    staying,
+    transactions,
+    writes,
+)
 from tests.simulation.stories.telling import BOTH, INNOCENT, PLANTED, Story, Telling
 
 __all__ = ["BOTH", "INNOCENT", "PLANTED", "Story", "Telling"]
-__all__ += ["audits", "compaction", "groups", "logs", "others", "progress", "reads", "transactions", "writes"]
+__all__ += ["audits", "compaction", "groups", "logs", "others", "progress", "reads", "staying"]
+__all__ += ["transactions", "writes"]

@@ -117,7 +117,7 @@ def _a_log_of_which_all_is_told_as_it_is(story):
         batch(7, producer=8, epoch=2, what="t", leader=1),
         stable=7,
         producers=[[P, 0, 4, -1], [8, 2, 0, 7]],
-        aborted=[[0, 8, [[8, 5]]], [7, 8, []]],
+        aborted=[[0, 7, [[8, 5]]], [7, 7, []]],
         epochs=[[0, 0, 2], [1, 1, 8]],
     )
 
@@ -228,6 +228,27 @@ def a_producer_is_fenced_between_two_looks(story):
 def _a_pending_transaction_ends_after_a_restart(story):
     remembered(story, "before", 5, state="Ongoing")
     remembered(story, "after", 8, epoch=1, state="CompleteCommit")
+
+
+@planted("stable-passes-open")
+def _who_reads_committed_records_is_given_what_is_open(story):
+    log(story, batch(0), batch(1, what="t", sequence=1), stable=1, aborted=[[0, 2, []]])
+
+
+@innocent
+def who_reads_committed_records_is_given_what_is_stable(story):
+    log(story, batch(0), batch(1, what="t", sequence=1), stable=1, aborted=[[0, 1, []], [1, 1, []]])
+
+
+@planted("sequence-out-of-order")
+def _a_producer_begins_anywhere(story):
+    log(story, batch(0, sequence=7))
+
+
+@innocent
+def a_foreign_producer_begins_anywhere(story):
+    story.call("foreign", "init_producer", "ok", {"producer_id": P, "epoch": 0}, kind="foreign", acks=-1)
+    log(story, batch(0, sequence=7))
 
 
 @planted("log-start-past-stable")

@@ -260,9 +260,29 @@ def _a_time_is_not_found(story):
     _looked_up(story, timed=[[900, 0, 0], [1000, -1, 0]])
 
 
+@planted("wrong-lookup")
+def _a_time_is_found_in_what_was_deleted(story):
+    _looked_up(story, log_start=2, records=[[2, "b"]], timed=[[900, 1, 2]])
+
+
+@planted("wrong-lookup")
+def _the_newest_record_is_told_to_be_an_older_one(story):
+    _looked_up(story, newest=[0, 2])
+
+
+@planted("wrong-lookup")
+def _no_record_is_told_to_be_the_newest(story):
+    _looked_up(story, newest=[-1, 2])
+
+
 @innocent
 def _offsets_and_times_are_found(story):
-    _looked_up(story, sought=[1, 2, [[2, "b"]]], timed=[[1000, 1, 2]])
+    _looked_up(story, sought=[1, 2, [[2, "b"]]], timed=[[1000, 1, 2]], newest=[2, 2])
+
+
+@innocent
+def _the_end_of_a_transaction_is_the_newest(story):
+    _looked_up(story, newest=[1, 2])
 
 
 def _end(story, offset, isolation="read_committed"):

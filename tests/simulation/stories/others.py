@@ -189,7 +189,8 @@ def _a_transaction_of_a_sink_has_time_left(story):
 
 @innocent
 def _a_broker_holds_the_last_requests(story):
-    story.note("broker", "kept", node="broker", more={"RequestLog._latest": [100, 0]})
+    more = {"RequestLog._latest": [100, 0], "RequestTotal.count": [900, 0], "FetchSession.partitions": [3, 0]}
+    story.note("broker", "kept", node="broker", more=more | {"FetchSessions._partitions": [3, 0]})
 
 
 @innocent
@@ -261,3 +262,31 @@ def _rows_of_an_attempt_that_failed_are_there_for_readers_of_uncommitted_records
     story.call("e", "sink_batch", "info", sink="s", batch=2, topic="u", rows=["r2"])
     story.final((0, "r1"), (2, "r1"), topic="u", isolations=BOTH[:1], end=4)
     story.final((2, "r1"), topic="u", isolations=BOTH[1:], end=4)
+
+
+def _failed(story, code="INVALID_TXN_STATE", kind="KafkaError"):
+    story.create()
+    error = {"type": f"tagwire.errors.{kind}", "code": code, "message": str(code)}
+    story.call("p", "send", "info", {"error": error}, topic="t", name="a", kind="idempotent", acks="all")
+
+
+@planted("failed-for-nothing")
+def _a_record_is_refused_and_nothing_was_wrong(story):
+    _failed(story)
+
+
+@planted("failed-for-nothing")
+def _nobody_answers_and_nothing_was_wrong(story):
+    _failed(story, None, "RequestTimeoutError")
+
+
+@innocent
+def a_record_is_refused_by_a_limit(story):
+    _failed(story, "MESSAGE_TOO_LARGE")
+
+
+@innocent
+def a_record_is_refused_a_while_after_a_fault(story):
+    story.create()
+    story.note("nemesis", "fault", fault="cut", target="p")
+    _failed(story)

@@ -125,3 +125,28 @@ def _what_was_not_committed_is_given_to_the_next_owner_again(story):
     story.assign("c", f="revoke")
     story.assign("c")
     story.poll((0, "a"), group="g")
+
+
+@planted("paused-read")
+def _given_what_is_paused(story):
+    story.send("a", 0)
+    story.note("c", "pause", group="g", partitions=[["t", 0]])
+    story.poll((0, "a"), group="g")
+
+
+@innocent
+def _given_what_was_resumed(story):
+    story.send("a", 0)
+    story.note("c", "pause", group="g", partitions=[["t", 0]])
+    story.note("c", "resume", group="g", partitions=[["t", 0]])
+    story.poll((0, "a"), group="g")
+
+
+@innocent
+def _given_what_came_back_after_it_was_paused(story):
+    story.send("a", 0)
+    story.assign("c", 1)
+    story.note("c", "pause", group="g", partitions=[["t", 0]])
+    story.assign("c", 1, f="revoke")
+    story.assign("c", 2)
+    story.poll((0, "a"), group="g")

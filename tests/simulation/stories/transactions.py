@@ -348,4 +348,5 @@ def who_was_followed_is_fenced(story):
 @innocent
 def who_is_alone_is_told_something_else(story):
     _owned(story)
+    story.note("nemesis", "fault", fault="disk_error", target=None)
     _refused(story, "COORDINATOR_NOT_AVAILABLE")

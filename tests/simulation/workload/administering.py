@@ -70,6 +70,15 @@ class Administering(Actor):
             await self.noted("create_partitions", asked, grow, has_no_effect=is_refusal)
             self.stage.topics[name]["partitions"] = count
 
+    async def _add(self) -> None:
+        """Makes a topic that nobody has known, like one that there is."""
+        like = self.stage.topics[self.random.choice(self.spec["topics"])]
+        name = f"topic-{10 + self.done}"
+        asked = {"topic": name, "partitions": self.random.randint(1, 2), "configs": like["configs"]}
+        new = NewTopic(name, asked["partitions"], -1, like["configs"])
+        await self.noted("create_topic", asked, lambda: self.admin.create_topics(new), has_no_effect=is_refusal)
+        self.stage.topics[name] = {**like, "name": name, "partitions": asked["partitions"]}
+
     async def _delete_records(self) -> None:
         at = self._partition()
         end = await self._end_of(at)

@@ -182,10 +182,12 @@ class Consuming(Actor):
         if partitions:
             chosen = self.random.sample(partitions, self.random.randint(1, len(partitions)))
             await consumer.pause(chosen)
+            self.note_paused("pause", chosen)
             try:
                 await self.poll(consumer)
                 await self.breathe(self.spec["pace"])
             finally:  # a poll may fail, and the member reads on
+                self.note_paused("resume", chosen)
                 await consumer.resume([each for each in chosen if each in consumer.assignment()])
 
     async def _doze(self, consumer: AsyncConsumer) -> None:
@@ -207,6 +209,10 @@ class Consuming(Actor):
         """Where each partition stands that is assigned, as far as that is known."""
         found = await consumer.positions()
         return {partition: found[partition].offset for partition in sorted(found)}
+
+    def note_paused(self, f: str, partitions: Sequence[TopicPartition]) -> None:
+        """Notes that nothing of these is to be given from now on, or that it may be again."""
+        self.history.note(self.process, f, group=self.group, partitions=[list(each) for each in sorted(partitions)])
 
     def _as_member(self, consumer: AsyncConsumer, offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
         member = consumer.group_metadata()

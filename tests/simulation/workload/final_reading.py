@@ -10,8 +10,8 @@ from typing import Any
 from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncReader
 from tagwire.client.config import ISOLATIONS
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error, TagwireError
-from tagwire.partitions import EARLIEST, LATEST, TopicPartition
+from tagwire.errors import Error, KafkaError, TagwireError, UnsupportedVersionError
+from tagwire.partitions import EARLIEST, LATEST, MAX_TIMESTAMP, TopicPartition
 from tagwire.records import Record
 from tests.simulation.workload.log_auditing import LogAudit
 from tests.simulation.workload.probing import PATIENCE, Probing
@@ -143,8 +143,20 @@ class FinalReading(Probing):
         following = next((record.offset for record in records if record.offset >= begin), of[1] - 1)
         found = await self._between(client, at, begin, following + 1, isolation)
         timed = []
-        for moment in sorted({self.random.choice(records).timestamp for _ in range(MOMENTS)}):
+        times = [record.timestamp for record in records]
+        some = {self.random.choice(records).timestamp for _ in range(MOMENTS)}
+        for moment in sorted({*some, max(0, min(times) - 1), max(times)}):
             (told,) = (await client.list_offsets({at: moment}, isolation=isolation)).values()
             timed.append([moment, told, next(record.offset for record in records if record.timestamp >= moment)])
         sought = [begin, following, [[record.offset, name_of(record)] for record in found]]
-        return {"sought": sought, "timed": timed}
+        newest = await self._newest(client, at, records) if isolation == "read_uncommitted" else None
+        return {"sought": sought, "timed": timed, "newest": newest}
+
+    async def _newest(self, client: AsyncClient, at: TopicPartition, records: list[Record]) -> list[int] | None:
+        """What is told to be the newest record, and the first of those that are; None where brokers do not say."""
+        try:
+            (told,) = (await client.list_offsets({at: MAX_TIMESTAMP})).values()
+        except (KafkaError, UnsupportedVersionError):  # before Kafka 3.0
+            return None
+        newest = max(record.timestamp for record in records)
+        return [told, next(record.offset for record in records if record.timestamp == newest)]

@@ -4,7 +4,7 @@ client never would, and others may. Each of its requests has one right answer.""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -26,7 +26,18 @@ OTHERWISE: Final = ("MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "KAFKA_STORAGE_ERR
 """What a topic that was configured otherwise meanwhile has to say."""
 
 OUT_OF_ORDER: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+NOT_OPEN: Final = "INVALID_TXN_STATE"
 MOST_OFFSETS: Final = 4
+
+WINDOW: Final = 5
+"""Batches of a producer that a broker recognizes when they come again."""
+
+NUMBERS: Final = 1 << 31
+"""Of records, which then begin anew."""
+
+
+Sent = Callable[..., Awaitable[Any]]
+Stays = Callable[[Any, Any], None]
 
 
 class Enough(Exception):
@@ -79,8 +90,8 @@ class Speaking(Probing):
 
 class Foreign(Speaking):
     """A producer that leaves numbers out and begins epochs where it likes, one that takes its transactional id over
-    twice, as who had no answer does, offsets of several partitions in one transaction, and a reader whose fetch session
-    outlives a leader epoch."""
+    twice, as who had no answer does, one that ends its transactions twice and writes where it may not, offsets of two
+    groups in one transaction, and a reader whose fetch session outlives a leader epoch."""
 
     async def ask(self) -> None:
         properties = self.stage.properties(self.process, REQUEST_S)
@@ -95,7 +106,7 @@ class Foreign(Speaking):
             self.topics = [topic for topic in known if self.stage.topics[topic.name]["kind"] == "steady"]
             for topics, acts in (
                 (known, (self._session, self._taken_again)),
-                (self.topics, (self._numbers, self._offsets)),
+                (self.topics, (self._numbers, self._window, self._offsets, self._ends)),
             ):
                 for act in acts if topics else ():
                     topic = self.random.choice(topics)
@@ -105,9 +116,42 @@ class Foreign(Speaking):
     # Numbers -----------------------------------------------------------------------------------------------------
 
     async def _numbers(self, topic: TopicMetadata, index: int) -> None:
+        sent, stays = await self._numbered(topic, index)
+        first = await sent(0, 0, "NONE", otherwise=OTHERWISE)
+        await sent(0, 3, OUT_OF_ORDER)
+        await sent(0, 1, OUT_OF_ORDER)
+        await sent(0, 2, "NONE")
+        stays(first, await sent(0, 0, "NONE"))
+        await sent(0, 6, OUT_OF_ORDER)
+        await sent(1, 4, OUT_OF_ORDER)
+        await sent(1, 0, "NONE")
+        await sent(0, 4, "INVALID_PRODUCER_EPOCH")
+        await sent(1, 4, OUT_OF_ORDER)
+        await sent(1, 2, "NONE")
+
+    async def _window(self, topic: TopicMetadata, index: int) -> None:
+        """Of a producer that begins where numbers nearly end the last five batches are known, and no other."""
+        sent, stays = await self._numbered(topic, index)
+        begins = NUMBERS - self.random.choice([3, 4])
+        numbers = [(begins + 2 * at) % NUMBERS for at in range(WINDOW + 2)]
+        first = await sent(0, numbers[0], "NONE", otherwise=OTHERWISE)
+        for number in numbers[1:WINDOW]:
+            second = await sent(0, number, "NONE")
+            await sent(0, (number + 1) % NUMBERS, OUT_OF_ORDER)
+        stays(first, await sent(0, numbers[0], "NONE"))
+        stays(second, await sent(0, numbers[WINDOW - 1], "NONE"))
+        await sent(0, numbers[WINDOW], "NONE")
+        await sent(0, numbers[0], OUT_OF_ORDER)
+        await sent(0, numbers[WINDOW + 1], "NONE")
+
+    async def _numbered(self, topic: TopicMetadata, index: int) -> tuple[Sent, Stays]:
+        """A new producer of two records a batch: what sends them from a number on, in an epoch after its first; what
+        notes that a batch that was sent again stands where it stood."""
         leader, where = topic.partitions[index].leader, f"{topic.name}-{index}"
         init = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         own = await self.said(leader, init, "a producer id", "NONE")
+        op = self.history.invoke(self.process, "init_producer", kind="foreign", acks=-1)
+        self.history.ok(op, producer_id=own.producer_id, epoch=own.producer_epoch)
 
         async def sent(epoch: int, number: int, *answers: str, otherwise: tuple[str, ...] = ()) -> Any:
             epoch += own.producer_epoch
@@ -115,19 +159,11 @@ class Foreign(Speaking):
             about = f"{where} two records from number {number} on, in epoch {epoch} of producer {own.producer_id}"
             return await self.said(leader, request, about, *answers, otherwise=otherwise)
 
-        first = await sent(0, 0, "NONE", otherwise=OTHERWISE)
-        await sent(0, 3, OUT_OF_ORDER)
-        await sent(0, 1, OUT_OF_ORDER)
-        await sent(0, 2, "NONE")
-        again = await sent(0, 0, "NONE")
-        about = f"{where} what it has from producer {own.producer_id}"
-        self.holds(leader, "Produce", about, _base_of(again), _base_of(first))
-        await sent(0, 6, OUT_OF_ORDER)
-        await sent(1, 4, OUT_OF_ORDER)
-        await sent(1, 0, "NONE")
-        await sent(0, 4, "INVALID_PRODUCER_EPOCH")
-        await sent(1, 4, OUT_OF_ORDER)
-        await sent(1, 2, "NONE")
+        def stays(first: Any, again: Any) -> None:
+            about = f"{where} what it has from producer {own.producer_id}"
+            self.holds(leader, "Produce", about, _base_of(again), _base_of(first))
+
+        return sent, stays
 
     # Fetch sessions ----------------------------------------------------------------------------------------------
 
@@ -180,19 +216,47 @@ class Foreign(Speaking):
         await taken(first.producer_id, first.producer_epoch, "PRODUCER_FENCED")
 
     async def _offsets(self, topic: TopicMetadata, index: int) -> None:
-        """Offsets of several partitions that one transaction commits count all of them, or none."""
+        """Offsets of several partitions of several groups that one transaction commits count all of them, or none."""
         places = [TopicPartition(each.name, one) for each in self.topics for one in sorted(each.partitions)]
         chosen = sorted(self.random.sample(places, min(MOST_OFFSETS, len(places))))
-        group = "foreign-offsets"
+        groups = ["foreign-offsets", "foreign-offsets-2"]
         for number, commit in enumerate((True, False)):
             owner = await Owner.begun(self.client, "foreign-offsets", topic, index, int(2000 * PATIENCE))
-            await owner.commit_offsets(group, {at: 10 * number + n for n, at in enumerate(chosen)})
+            for group in groups:
+                await owner.commit_offsets(group, {at: 10 * number + n for n, at in enumerate(chosen)})
             if await owner.end(commit=commit) != "NONE":
                 return
-            found = await self.admin.group_offsets(group)
-            about = f"{group} after a transaction that committed offsets of {len(chosen)} partitions"
-            told = [found[at].offset if at in found else None for at in chosen]
-            self.holds(await coordinator_of(self.client, group, 0), "OffsetFetch", about, told, [*range(len(chosen))])
+            for group in groups:
+                found = await self.admin.group_offsets(group)
+                about = f"{group} after a transaction that committed offsets of {len(chosen)} partitions"
+                told = [found[at].offset if at in found else None for at in chosen]
+                node = await coordinator_of(self.client, group, 0)
+                self.holds(node, "OffsetFetch", about, told, [*range(len(chosen))])
+
+    async def _ends(self, topic: TopicMetadata, index: int) -> None:
+        """A transaction that has ended is not ended otherwise, and takes nothing more, as none does where it was not
+        added."""
+        places = [(each, one) for each in self.topics for one in sorted(each.partitions)]
+        others = [(each, one) for each, one in places if (each.name, one) != (topic.name, index)]
+        for commit in (False, True):
+            owner = await Owner.begun(self.client, "foreign-ends", topic, index, int(2000 * PATIENCE))
+            at = f"{topic.name}-{index} in a transaction"
+            if others:
+                elsewhere = owner.elsewhere(*self.random.choice(others))
+                self._refuses(owner.coordinator, "Produce", f"{at}, elsewhere", await elsewhere.produce(), NOT_OPEN)
+            for ends, answer in ((commit, "NONE"), (commit, "NONE"), (not commit, NOT_OPEN)):
+                about = f"{at}: commit={commit} before, and now commit={ends}"
+                answered = await owner.end(commit=ends)
+                self._refuses(owner.coordinator, "EndTxn", about, answered, answer)
+                if answered in NOT_NOW:
+                    return
+            self._refuses(owner.coordinator, "Produce", f"{at} that has ended", await owner.produce(), NOT_OPEN)
+
+    def _refuses(self, node: int, api: str, about: str, answer: str, due: str) -> None:
+        op = self.history.invoke(
+            self.process, "probe", node=node, api=api, about=about, answers=[due, *OTHERWISE, *NOT_NOW]
+        )
+        self.history.ok(op, answer=answer)
 
 
 def _produce(topic: TopicMetadata, index: int, producer_id: int, epoch: int, number: int) -> Any:

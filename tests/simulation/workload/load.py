@@ -137,6 +137,7 @@ def run(plan: Spec, host: Host, history: History) -> None:
     last = Nemesis(befalls, host.faults, stage, start)
     _ended(host.start("last", last.main), "last", history, PATIENCE)
     done("remembering-after", Remembering, moment="after")
+    done("resending-after", Resending)
     done("final", FinalReading)
     if host.has_upkeep:
         time.sleep(UPKEEP_S)

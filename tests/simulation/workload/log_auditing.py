@@ -93,7 +93,7 @@ class LogAudit:
                 "stable": last.last_stable_offset,
                 "listed": (await self._client.list_offsets({self._at: LATEST}, isolation="read_committed"))[self._at],
                 "producers": await self._producers(),
-                "aborted": await self._aborted(start, last.high_watermark),
+                "aborted": await self._aborted(start, last.high_watermark, last.last_stable_offset),
                 "epochs": await self._epoch_ends(sorted({batch[2] for batch in batches})),
             }
             now = await self._fetch(last.high_watermark)
@@ -169,9 +169,10 @@ class LogAudit:
             [each.producer_id, each.producer_epoch, each.last_sequence, each.transaction_start] for each in found
         )
 
-    async def _aborted(self, start: int, end: int) -> list[Any]:
+    async def _aborted(self, start: int, end: int, stable: int) -> list[Any]:
         """[from which offset, up to which, [[producer id, first offset], ...]] of some fetches of committed records."""
-        looks = {start, *(self._random.randrange(start, end) for _ in range(LOOKS - 1))} if end > start else ()
+        looks = {start, *(self._random.randrange(start, end) for _ in range(LOOKS - 1))} if end > start else set()
+        looks |= {stable} if stable < end else set()
         told = []
         for offset in sorted(looks):
             found = await self._fetch(offset, isolation=1, size=self._random.choice(SIZES))

@@ -74,10 +74,14 @@ class Moving(Transacting):
         the transaction is over."""
         try:
             for _ in range(self.random.randint(1, 8)):
-                await consumer.pause(sorted(consumer.assignment()))
+                paused = sorted(consumer.assignment())
+                await consumer.pause(paused)
+                reading.note_paused("pause", paused)
                 await reading.poll(consumer)
         finally:  # a poll may fail, and the loop reads on
-            await consumer.resume(sorted(consumer.assignment()))
+            paused = sorted(consumer.assignment())
+            reading.note_paused("resume", paused)
+            await consumer.resume(paused)
 
     async def _send_offsets(
         self, offsets: dict[TopicPartition, int], member: GroupMetadata, producer: AsyncProducer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from tagwire import messages
 from tagwire.client.aio import AsyncClient
@@ -54,6 +54,10 @@ class Owner:
         )
         _check(added)
         return cls(client, name, topic, partition, coordinator, found.producer_id, found.producer_epoch)
+
+    def elsewhere(self, topic: TopicMetadata, partition: int) -> Self:
+        """The same, where its transaction was not added."""
+        return replace(self, topic=topic, partition=partition)
 
     async def produce(self, sequence: int = 0, size: int = 0, age: float = 0.0) -> str:
         """Sends one record, whose value has so many bytes at least, and which says to be so many seconds old; what was

@@ -9,6 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from tests.simulation.workload.calm import calm
 from tests.simulation.workload.close_ups import close_up
 from tests.simulation.workload.planned_actors import admin, group, movers, producer, sinks, transactions
 from tests.simulation.workload.planned_faults import RELEASES, faults
@@ -21,7 +22,7 @@ LAST = ([], ["broker_kill"], ["broker_power"], ["broker_stop"])
 def plan(seed: int) -> Spec:
     """The plan of a seed: seed, duration and settle (seconds), cluster, topics, actors, nemesis; last: what befalls
     the broker once more when everybody has gone, before what there is is read."""
-    if (near := close_up(seed)) is not None:
+    if (near := calm(seed) or close_up(seed)) is not None:
         return {"seed": seed, "settle": SETTLE, **near}
     random = Random(f"plan/{seed}")
     drawn: Spec = {

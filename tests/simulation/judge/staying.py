@@ -1,0 +1,116 @@
+"""Members stay while they do what members do, and leave behind what they have come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from tests.simulation.history import Event
+from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
+from tests.simulation.judge.facts import Facts, Place, Read
+from tests.simulation.judge.groups import forgotten
+
+NOT_COMMITTED: Final = "offsets were not committed automatically"
+"""What a consumer says of a commit of its own that has failed."""
+
+Held = tuple[str, Place]
+"""A group and a partition."""
+
+
+def lost(facts: Facts) -> Iterator[Anomaly]:
+    """Once nothing is wrong any more, no member that polls loses its partitions."""
+    if facts.quiet is None:
+        return
+    calm = facts.quiet + facts.bounds.undisturbed
+    intervals = {each.process: each.value.get("max_poll_interval") for each in facts.operations.of("subscribe")}
+    closes = [each.began for each in facts.operations.of("close") if each.began > facts.quiet]
+    until = min(closes, default=float("inf"))
+    for event in facts.history:
+        interval = intervals.get(event.process)
+        if event.f != "lost" or not calm < event.at < until or interval is None or not event.value["partitions"]:
+            continue
+        polls = [each for each in facts.operations.of("poll") if each.process == event.process]
+        awake = [each.ended for each in polls if event.at - 2 * interval <= each.ended < event.at]
+        if not awake or any(after - before > interval / 2 for before, after in pairwise([*awake, event.at])):
+            continue
+        if awake[0] > event.at - interval or facts.was_late(event.process, calm - facts.bounds.undisturbed, event.at):
+            continue
+        what = f"{event.process} polls, nothing is wrong, and it has lost what it had"
+        yield anomaly("lost-for-nothing", what, event)
+
+
+def given_again(facts: Facts) -> Iterator[Anomaly]:
+    """What a member with automatic commits was given is committed before its partitions go, and when it leaves: the
+    next one begins behind it."""
+    groups = _automatic(facts)
+    polled: dict[int, list[Read]] = {}
+    for read in facts.reads:
+        if not read.final:
+            polled.setdefault(read.operation.completed.index, []).append(read)
+    standing: dict[tuple[str, Place], Read] = {}
+    left: dict[Held, tuple[Read, Event]] = {}
+    begun: dict[tuple[str, Place], tuple[Read, Event, Event]] = {}
+    holders: dict[Held, set[str]] = {}
+    for event in facts.history:
+        group = groups.get(event.process)
+        if group is None:
+            continue
+        if event.f in ("assign", "revoke", "lost") and event.type != "invoke":
+            for topic, partition in event.value["partitions"]:
+                at: Held = (group, (topic, partition))
+                own = event.process, at[1]
+                held = holders.setdefault(at, set())
+                before, gave = standing.pop(own, None), left.pop(at, None)
+                begun.pop(own, None)
+                if event.f == "assign":
+                    if gave is not None and not held:
+                        begun[own] = *gave, event
+                    held.add(event.process)
+                    continue
+                held.discard(event.process)
+                if event.f == "revoke" and before is not None and not held and _is_calm(facts, event):
+                    left[at] = before, event
+        elif event.f == "seek":
+            asked = event.value if event.type == "invoke" else facts.history.events[event.call].value
+            own = event.process, (asked["topic"], asked["partition"])
+            standing.pop(own, None)
+            begun.pop(own, None)
+        for read in polled.get(event.index, ()):
+            own = read.operation.process, read.place
+            if not read.records:
+                continue
+            if (story := begun.pop(own, None)) is not None:
+                yield from _compared(facts, group, *story, read)
+            standing[own] = read
+
+
+def _automatic(facts: Facts) -> dict[str, str]:
+    """The groups of processes in groups whose members all commit by themselves, and whose offsets nobody else moves."""
+    members = [each for each in facts.operations.of("subscribe") if each.value.get("group") is not None]
+    moved = facts.operations.of("alter_group_offsets", "delete_group_offsets", "delete_group")
+    others = {each.value["group"] for each in moved}
+    others |= {each.value["group"] for each in members if not each.value.get("auto_commit")}
+    return {each.process: each.value["group"] for each in members if each.value["group"] not in others}
+
+
+def _is_calm(facts: Facts, event: Event) -> bool:
+    """Whether nothing has kept a member from committing before an event."""
+    since = event.at - facts.bounds.undisturbed
+    if facts.troubled(since, event.at) or facts.was_late(event.process, since, event.at):
+        return False
+    return not any(
+        each.f == "logged" and since <= each.at <= event.at and NOT_COMMITTED in str(each.value.get("message"))
+        for each in facts.history
+    )
+
+
+def _compared(facts: Facts, group: str, before: Read, gone: Event, assigned: Event, read: Read) -> Iterator[Anomaly]:
+    last, first = before.records[-1][0], read.records[0][0]
+    if first > last or forgotten(facts, group, read.topic) or facts.losses_of(*read.place):
+        return
+    where = f"{read.topic}-{read.partition}"
+    what = f"{before.operation.process} was given {where}@{last} and gave it up, and {read.operation.process} began at"
+    what += f" @{first}"
+    shown = [excerpt(before.operation, *read.place, last), gone, assigned, excerpt(read.operation, *read.place, first)]
+    yield anomaly("given-again", what, *shown)

@@ -1,0 +1,79 @@
+"""Members stay, and leave behind what they have come to."""
+
+from tests.simulation.stories.telling import innocent, planted
+
+
+def _automatic(story, process="c", auto_commit=True):
+    told = {"group": "g", "topics": ["t"], "protocol": "classic", "isolation": "read_committed", "reset": "earliest"}
+    story.call(process, "subscribe", session_timeout=6.0, max_poll_interval=8.0, auto_commit=auto_commit, **told)
+
+
+def _handed_over(story, first=1, *, f="revoke", auto_commit=True, warning=""):
+    """One member is given two records and gives the partition up, and another one begins with a record."""
+    for process in ("c", "d"):
+        _automatic(story, process, auto_commit)
+    story.assign("c", 1)
+    story.send("a", 0)
+    story.send("b", 1)
+    story.send("x", 2)
+    story.poll((0, "a"), (1, "b"), group="g")
+    if warning:
+        story.note("c", "logged", logger="tagwire.client", level="WARNING", message=warning)
+    story.assign("c", 1, f=f)
+    story.assign("d", 2)
+    story.poll((first, "abx"[first]), process="d", group="g")
+
+
+@planted("given-again")
+def _a_record_is_given_again_after_a_rebalance(story):
+    _handed_over(story)
+
+
+@innocent
+def _the_next_one_begins_behind_what_was_given(story):
+    _handed_over(story, 2)
+
+
+@innocent
+def _what_was_lost_is_given_again(story):
+    _handed_over(story, f="lost")
+
+
+@innocent
+def _who_commits_by_hand_may_not_have(story):
+    _handed_over(story, auto_commit=False)
+
+
+@innocent
+def _an_automatic_commit_has_failed(story):
+    _handed_over(story, warning="offsets were not committed automatically: no coordinator")
+
+
+def _lost(story, every=1.0):
+    _automatic(story)
+    story.assign("c", 1)
+    story.note("workload", "quiet")
+    for _ in range(16):
+        story.wait(every)
+        story.poll(group="g")
+    story.assign("c", 1, f="lost")
+
+
+@planted("lost-for-nothing")
+def _a_member_that_polls_has_lost_what_it_had(story):
+    _lost(story)
+
+
+@innocent
+def _a_member_that_slept_has_lost_what_it_had(story):
+    _lost(story, 6.0)
+
+
+@innocent
+def _a_member_loses_what_it_had_while_something_is_wrong(story):
+    _automatic(story)
+    story.assign("c", 1)
+    for _ in range(16):
+        story.poll(group="g")
+    story.note("workload", "quiet")
+    story.assign("c", 1, f="lost")
