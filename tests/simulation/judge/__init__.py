@@ -250,6 +250,13 @@ RULES = (
         ("given-again",),
     ),
     Rule(
+        "What a member had is another's soon, when nothing is wrong and anybody is there",
+        "groups-on-the-wire.md#staying",
+        "every leave begins a rebalance; a static member that comes back has what it had",
+        staying.taken_over,
+        ("unowned",),
+    ),
+    Rule(
         "A member commits nothing for a partition that was given to another",
         "client.md#a-consumer-in-a-group",
         "generations and member epochs are checked; a commit that waited is refused by the client",

@@ -35,6 +35,7 @@ PAST = (
     "LoggedRequest",
     "OffsetIndex",
     "PartitionLog._published_bytes",
+    "Producer",
     "RequestTotal",
     "Sent",
     "TimeIndex",

@@ -9,10 +9,13 @@ from typing import Final
 from tests.simulation.history import Event
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import Facts, Place, Read
-from tests.simulation.judge.groups import forgotten
+from tests.simulation.judge.groups import Holding, forgotten, holdings
 
 NOT_COMMITTED: Final = "offsets were not committed automatically"
 """What a consumer says of a commit of its own that has failed."""
+
+AWAKE_S: Final = 4.0
+"""Between two polls of a member that is there."""
 
 Held = tuple[str, Place]
 """A group and a partition."""
@@ -114,3 +117,42 @@ def _compared(facts: Facts, group: str, before: Read, gone: Event, assigned: Eve
     what += f" @{first}"
     shown = [excerpt(before.operation, *read.place, last), gone, assigned, excerpt(read.operation, *read.place, first)]
     yield anomaly("given-again", what, *shown)
+
+
+def taken_over(facts: Facts) -> Iterator[Anomaly]:
+    """Where nothing is wrong, what a member had is another's soon, as long as anybody of the group is there."""
+    polls: dict[tuple[str, str], list[float]] = {}
+    for poll in facts.operations.of("poll"):
+        if (group := poll.value.get("group")) is not None:
+            polls.setdefault((group, poll.process), []).append(poll.ended)
+    by_place: dict[Held, list[Holding]] = {}
+    for holding in holdings(facts):
+        by_place.setdefault((holding.group, holding.place), []).append(holding)
+    for (group, (topic, partition)), held in by_place.items():
+        if facts.topic(topic).deletes:
+            continue
+        for before, after in pairwise([*sorted(held, key=lambda each: each.ended), None]):
+            assert before is not None
+            since = before.ended
+            later = [each.given.at for each in held if each.ended > since or each is after]
+            until = min(later, default=facts.end)
+            if until - since <= facts.bounds.takeover or facts.troubled(since - facts.bounds.undisturbed, until):
+                continue
+            until = min(until, since + facts.bounds.takeover)
+            of_it = [process for name, process in polls if name == group]
+            present = [process for process in of_it if _polls(polls[group, process], since, until)]
+            if not present or any(facts.was_late(process, since, until) for process in present):
+                continue
+            what = f"{topic}-{partition} is nobody's of {group} for {facts.bounds.takeover:g} s, and {present[0]} polls"
+            yield anomaly("unowned", what, before.given)
+
+
+def _polls(ended: list[float], since: float, until: float) -> bool:
+    """Whether somebody polls all the time between two moments."""
+    times = [at for at in ended if since - 1.0 <= at <= until + 1.0]
+    return (
+        len(times) > 1
+        and times[0] <= since
+        and times[-1] >= until
+        and all(after - before <= AWAKE_S for before, after in pairwise(times))
+    )

@@ -264,8 +264,12 @@ def _rows_of_an_attempt_that_failed_are_there_for_readers_of_uncommitted_records
     story.final((2, "r1"), topic="u", isolations=BOTH[1:], end=4)
 
 
-def _failed(story, code="INVALID_TXN_STATE", kind="KafkaError"):
-    story.create()
+def _failed(story, code="INVALID_TXN_STATE", kind="KafkaError", took=0.05, fault=False):
+    made = story.begin("admin", "create_topic", topic="t", partitions=1, configs={})
+    story.clock += took - 1
+    story.end(made)
+    if fault:
+        story.note("nemesis", "fault", fault="cut", target="p")
     error = {"type": f"tagwire.errors.{kind}", "code": code, "message": str(code)}
     story.call("p", "send", "info", {"error": error}, topic="t", name="a", kind="idempotent", acks="all")
 
@@ -281,12 +285,21 @@ def _nobody_answers_and_nothing_was_wrong(story):
 
 
 @innocent
+def nobody_answers_who_is_far_away(story):
+    _failed(story, None, "RequestTimeoutError", took=0.8)
+
+
+@innocent
 def a_record_is_refused_by_a_limit(story):
     _failed(story, "MESSAGE_TOO_LARGE")
 
 
 @innocent
 def a_record_is_refused_a_while_after_a_fault(story):
-    story.create()
-    story.note("nemesis", "fault", fault="cut", target="p")
-    _failed(story)
+    _failed(story, fault=True)
+
+
+@innocent
+def an_answer_about_offsets_waits_behind_that_to_a_join(story):
+    error = {"type": "tagwire.errors.RequestTimeoutError", "code": None, "message": "no answer"}
+    story.call("c", "committed", "fail", {"error": error}, group="g", partitions=[["t", 0]])

@@ -77,3 +77,39 @@ def _a_member_loses_what_it_had_while_something_is_wrong(story):
         story.poll(group="g")
     story.note("workload", "quiet")
     story.assign("c", 1, f="lost")
+
+
+def _left(story, back=20.0, *, fault=False, every=1.0):
+    for process in ("c", "d"):
+        _automatic(story, process)
+    story.assign("c", 1)
+    if fault:
+        story.note("nemesis", "fault", fault="cut", target="d")
+    story.poll(process="d", group="g")
+    story.assign("c", 1, f="revoke")
+    waited = 0.0
+    while waited < back:
+        story.wait(every)
+        story.poll(process="d", group="g")
+        waited += every + 2.0
+    story.assign("d", 2)
+
+
+@planted("unowned")
+def _nobody_takes_over_from_who_left(story):
+    _left(story)
+
+
+@innocent
+def _who_is_there_takes_over_soon(story):
+    _left(story, 6.0)
+
+
+@innocent
+def _nobody_takes_over_while_something_is_wrong(story):
+    _left(story, fault=True)
+
+
+@innocent
+def _who_is_there_sleeps(story):
+    _left(story, every=6.0)

@@ -24,10 +24,10 @@ def calm(seed: int) -> Spec | None:
     actors = [_steady(random, f"producer-{n}", topics, duration) for n in range(1, random.choice([1, 2]) + 1)]
     members = _members(random, topics, duration)
     if random.random() < 0.5:
-        actors += [
-            actor | {"at": 0.5, "timeout": 20.0, "max_block": 10.0, "request_timeout": 4.0, "transaction_timeout": 60.0}
-            for actor in transactions(random, "transactions-1", topics, duration)[:1]
-        ]
+        # None is too old, and none is left behind: it would be open until the end.
+        quick = {"at": 0.5, "timeout": 20.0, "max_block": 10.0, "request_timeout": 4.0, "transaction_timeout": 60.0}
+        quick |= {"doze": 0.0, "forsake": 0.0}
+        actors += [actor | quick for actor in transactions(random, "transactions-1", topics, duration)[:1]]
     if random.random() < 0.7:
         actors.append(_admin(random, topics, duration))
     return {
@@ -81,6 +81,7 @@ def _steady(random: Random, name: str, topics: list[Spec], duration: float) -> S
         "request_timeout": 4.0,
         "age": random.choice([None, None, 5.0, 600.0]),
         "renew": random.choice([0.0, 0.02]),
+        "marked": random.random() < 0.5,
     }
 
 
@@ -109,7 +110,8 @@ def _members(random: Random, topics: list[Spec], duration: float) -> list[Spec]:
         actor |= shared | {"pace": random.choice([0.05, 0.3]), "at": round(number * random.uniform(0, duration / 3), 2)}
         if actor["protocol"] == "classic":
             actor["assignors"] = assignors
-    members[-1]["late"] = random.choice([0.0, 3.0])
+    members[-1]["late"] = random.choice([0.0, 0.0, 3.0])
+    members[0] |= {"kind": "consumer", "quits": random.choice([0.0, 0.6 * duration])}
     return members
 
 
@@ -118,7 +120,7 @@ def _admin(random: Random, topics: list[Spec], duration: float) -> Spec:
     return {
         "name": "admin",
         "kind": "admin",
-        "count": 3,
+        "count": 4,
         "pace": round(duration / 5, 2),
         "topics": [topic["name"] for topic in topics],
         "unsteady": [],

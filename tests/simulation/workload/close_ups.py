@@ -138,7 +138,7 @@ def _cleaning(random: Random, duration: float) -> Spec:
     topics = [_topic(1, random.choice([1, 2]), "compacted", configs)]
     actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
     for actor in actors:
-        actor |= {"tombstones": 0.4, "keys": random.choice([5, 20])}
+        actor |= {"tombstones": 0.4, "keys": random.choice([5, 20]), "marked": True}
     if random.random() < 0.5:
         more = {"transaction_timeout": 3.0, "count": 30, "pace": 0.1, "forsake": 0.0, "keys": 5}
         actors += [actor | more for actor in transactions(random, "transactions-1", topics, duration)]

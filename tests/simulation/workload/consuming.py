@@ -23,8 +23,8 @@ class Consuming(Actor):
     """Reads as a member of a group until everything is over.
 
     Its spec: group, protocol, topics or pattern, assignors, remote_assignor, instance_id, isolation, auto_commit,
-    reset, session_timeout, max_poll_interval, max_poll_records, metadata_max_age, max_wait_ms, pace, and `steps`: how
-    likely each step is, by the name of its method here.
+    reset, session_timeout, max_poll_interval, max_poll_records, metadata_max_age, max_wait_ms, pace, quits (after how
+    many seconds it leaves for good), and `steps`: how likely each step is, by the name of its method here.
     """
 
     writes = False
@@ -51,7 +51,8 @@ class Consuming(Actor):
         self.member_of = consumer
         try:
             await self.subscribe(consumer)
-            while self.stage.phase is not Phase.OVER:
+            quits = self.history.now + self.spec["quits"] if self.spec.get("quits") else float("inf")
+            while self.stage.phase is not Phase.OVER and self.history.now < quits:
                 records = await self.poll(consumer)
                 if self.is_loading:
                     if self.is_new and not records and "seek" in self.spec["steps"] and self._early.random() < 0.5:

@@ -41,6 +41,7 @@ class FinalReading(Probing):
                         await self._read(topic, partition, isolation)
         properties = self.stage.properties(self.process, 20.0)
         async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
+            await self._bounds(client, topics)
             for topic in topics:
                 if topic.error is Error.NONE:
                     for partition in sorted(topic.partitions):
@@ -92,6 +93,21 @@ class FinalReading(Probing):
         asked = {"group": group, "partitions": partitions}
         with suppress(TagwireError, TimeoutError):
             await self.noted("committed", asked, committed, lambda found: found, has_no_effect=always)
+
+    async def _bounds(self, client: AsyncClient, topics: list[TopicMetadata]) -> None:
+        """Where partitions begin and end is the same whether one is asked about or all of them."""
+        steady = [topic for topic in topics if topic.error is Error.NONE and topic.name in self.stage.topics]
+        steady = [topic for topic in steady if self.stage.topics[topic.name]["kind"] == "steady"]
+        places = [TopicPartition(topic.name, one) for topic in steady for one in sorted(topic.partitions)]
+        for which in (EARLIEST, LATEST) if places else ():
+            with suppress(TagwireError, TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    told = await client.list_offsets(dict.fromkeys(places, which))
+                    due = [(await client.list_offsets({at: which}))[at] for at in places]
+                about = f"where {len(places)} partitions {'begin' if which == EARLIEST else 'end'}"
+                asked = {"node": -1, "api": "ListOffsets", "about": about, "answers": [due]}
+                op = self.history.invoke(self.process, "probe", **asked)
+                self.history.ok(op, answer=[told[at] for at in places])
 
     async def _audit(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, partition: int) -> None:
         audit = LogAudit(client, admin, topic, partition, self.random)

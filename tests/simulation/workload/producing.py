@@ -7,7 +7,7 @@ from typing import Any
 
 from tagwire.client.aio import AsyncDelivery, AsyncProducer
 from tagwire.errors import TagwireError
-from tests.simulation.workload.records import payload
+from tests.simulation.workload.records import mark_of, payload
 from tests.simulation.workload.stage import Actor
 
 IDEMPOTENT = "idempotent"
@@ -19,12 +19,15 @@ class Producing(Actor):
 
     Its spec: topics, records, pace (seconds between two), burst (how many come at once, in as many batches), acks,
     idempotence, linger, batch_bytes, compression, timeout, partitions ("any", by "key" or "given"), age (of records,
-    in seconds; none without), keys, tombstones (their share), value_size, flush (its chance), renew (how likely it is
-    after a burst that it is closed and another one made, which counts from the beginning).
+    in seconds; none without), marked (whether records say which key and time they have), keys, tombstones (their
+    share), value_size, flush (its chance), renew (how likely it is after a burst that it is closed and another one
+    made, which counts from the beginning).
     """
 
     kind = PLAIN
     transaction: str | None = None
+    waiting = 0
+    """How many records it has sent of which nobody knows yet."""
 
     def options(self) -> dict[str, Any]:
         spec = self.spec
@@ -40,7 +43,7 @@ class Producing(Actor):
 
     async def live(self) -> None:
         self.kind = IDEMPOTENT if self.spec["idempotence"] else PLAIN
-        self.sent = 0
+        self.sent = self.waiting = 0
         is_renewed = False
         producer = AsyncProducer(self.stage.properties(self.process, self.spec["request_timeout"]), **self.options())
         try:
@@ -54,8 +57,18 @@ class Producing(Actor):
                 is_renewed = self.random.random() < self.spec.get("renew", 0.0)
             self.is_done = not is_renewed
             await self.flush(producer)
+            self._look_for_room(producer)
         finally:
             await producer.close(self.spec["timeout"] + 5)
+
+    def _look_for_room(self, producer: AsyncProducer) -> None:
+        """When all that was sent is delivered, or failed, none of it takes room."""
+        if self.waiting:
+            return
+        measured = producer.metrics()["producer-metrics"]
+        asked = {"node": -1, "api": "Produce", "about": f"the room that {self.process} has, to which all is delivered"}
+        op = self.history.invoke(self.process, "probe", **asked, answers=[measured["buffer-total-bytes"]])
+        self.history.ok(op, answer=measured["buffer-available-bytes"])
 
     async def flush(self, producer: AsyncProducer) -> None:
         try:
@@ -106,22 +119,29 @@ class Producing(Actor):
         )
 
         def done(delivery: AsyncDelivery) -> None:
+            self.waiting -= 1
             if (error := delivery.exception()) is not None:
                 history.info(op, error)
                 return
             found = delivery.result()
             history.ok(op, partition=found.partition, offset=found.offset if found.offset >= 0 else None)
 
+        timestamp, mark = self._timestamp(), None
+        if self.spec.get("marked"):
+            timestamp = int(time.time() * 1000) if timestamp is None else timestamp
+            mark = mark_of(None if key is None else key.encode(), timestamp)
+        self.waiting += 1
         try:
             await producer.send(
                 topic,
-                **payload(name, tombstone=tombstone, size=self.spec["value_size"]),
+                **payload(name, tombstone=tombstone, size=self.spec["value_size"], mark=mark),
                 key=None if key is None else key.encode(),
                 partition=partition,
-                timestamp=self._timestamp(),
+                timestamp=timestamp,
                 on_delivery=done,
             )
         except TagwireError as error:
+            self.waiting -= 1
             history.fail(op, error)
             if self.transaction is not None:
                 raise

@@ -8,24 +8,33 @@ from typing import Any
 from tagwire.records import Record
 
 NAME_HEADER = "name"
+MARK_HEADER = "mark"
 
 
-def payload(name: str, *, tombstone: bool, size: int = 0) -> dict[str, Any]:
+def payload(name: str, *, tombstone: bool, size: int = 0, mark: bytes | None = None) -> dict[str, Any]:
     """What `send` takes for a record of this name: its value begins with it, and a tombstone has it in a header.
 
     Args:
         size: of the value in bytes, at least.
+        mark: what `mark_of` gives for it; None for a record whose key and time nobody looks at.
     """
+    marks = [] if mark is None else [(MARK_HEADER, mark)]
     if tombstone:
-        return {"value": None, "headers": [(NAME_HEADER, name.encode())]}
-    return {"value": name.encode().ljust(size, b" ")}
+        return {"value": None, "headers": [(NAME_HEADER, name.encode()), *marks]}
+    return {"value": name.encode().ljust(size, b" "), **({"headers": marks} if marks else {})}
+
+
+def mark_of(key: bytes | None, timestamp: int) -> bytes:
+    """What says, in a record, which key and time (ms) it has."""
+    return b"%d %s" % (timestamp, b"-" if key is None else key)
 
 
 def name_of(record: Record) -> str:
-    """The name of a record that was read."""
-    if record.value is not None:
-        return record.value.decode().rstrip(" ")
-    return next((value.decode() for key, value in record.headers if key == NAME_HEADER and value), "")
+    """The name of a record that was read; another one, which nobody has sent, where its key or time has changed."""
+    headers = dict(record.headers)
+    name = (headers.get(NAME_HEADER) or b"" if record.value is None else record.value).decode().rstrip(" ")
+    mark = headers.get(MARK_HEADER)
+    return name if mark in (None, mark_of(record.key, record.timestamp)) else f"{name}, changed"
 
 
 def read_of(records: Iterable[Record], positions: dict[tuple[str, int], int]) -> list[dict[str, Any]]:
