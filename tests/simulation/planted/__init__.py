@@ -17,6 +17,8 @@ from .defect import Defect, Edit, PlantError, plant, planted
 from .leaders_and_coordinators import LEADERS_AND_COORDINATORS
 from .records_and_rpc import RECORDS_AND_RPC
 from .second_thoughts import SECOND_THOUGHTS
+from .slips_of_the_broker import SLIPS_OF_THE_BROKER
+from .slips_of_the_client import SLIPS_OF_THE_CLIENT
 from .spark_sink import SPARK_SINK
 
 _ROOMS = (
@@ -30,6 +32,8 @@ _ROOMS = (
     RECORDS_AND_RPC,
     SPARK_SINK,
     SECOND_THOUGHTS,
+    SLIPS_OF_THE_BROKER,
+    SLIPS_OF_THE_CLIENT,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}

@@ -180,7 +180,8 @@ def _expiring(random: Random, duration: float) -> Spec:
 
 def _changing(random: Random, duration: float) -> Spec:
     """Topics that grow, are configured and lose records, by somebody whose every change a restart may forget."""
-    topics = [_topic(n, random.choice([1, 3]), "steady") for n in (1, 2)]
+    rolls: Spec = {"segment.bytes": 2048}  # of one of them: records are deleted up to the midst of a segment
+    topics = [_topic(n, random.choice([1, 3]), "steady", rolls if n == 1 else None) for n in (1, 2)]
     actors = [_steady_producer(random, "producer-1", topics, duration)]
     actors.append(_admin(topics, duration, {"configure": 1.0, "grow": 0.3, "delete_records": 0.5}))
     return {"topics": topics, "actors": actors, "nemesis": _crashes(random, duration, 1.5)}
