@@ -31,13 +31,13 @@ SLIPS_OF_THE_CLIENT = (
         (
             Edit(
                 "tagwire.client.fetch_positions:FetchBuffer.take",
-                "if fetched.is_current and (position.is_paused or position in self._paused):",
-                "if fetched.is_current and position in self._paused:",
+                "if fetched.seeks == position.seeks and (position.is_paused or position in self._paused):",
+                "if fetched.seeks == position.seeks and position in self._paused:",
             ),
             Edit(
                 "tagwire.client.fetch_collector:FetchCollector._next_run",
-                "            if not run.position.is_paused:\n                return run\n",
-                "            return run\n",
+                "                if not run.position.is_paused:\n                    return run\n",
+                "                return run\n",
             ),
         ),
         "records of a paused partition are given out",
