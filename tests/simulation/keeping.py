@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any, Final
 
 from .history import History
@@ -38,8 +39,9 @@ def kept_by(root: object) -> dict[str, int]:
 
 
 def _is_own(thing: object) -> bool:
+    """Whether it is an object of tagwire's that changes: a member of an enumeration is there for ever."""
     module = type(thing).__module__
-    return module.startswith(_OWN) and not module.startswith(_COMPILED)
+    return not isinstance(thing, Enum) and module.startswith(_OWN) and not module.startswith(_COMPILED)
 
 
 def _parts(where: str, thing: Any) -> Iterator[tuple[str, object]]:

@@ -185,9 +185,19 @@ def failed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
             continue
         if facts.was_late(call.process, since, call.ended) or facts.killed(call.process, 0.0) <= call.ended:
             continue
+        if error.get("code") == "UNKNOWN_MEMBER_ID" and _has_not_polled(facts, call):
+            continue
         what = f"{call.f} of {call.process} failed, and nothing was wrong: {error['message']}"
         yield anomaly("failed-for-nothing", what, call)
         return
+
+
+def _has_not_polled(facts: Facts, call: Operation) -> bool:
+    """Whether a member may have been given up since, by its own doing, it has not polled for as long as it may."""
+    own = [each for each in facts.operations.of("subscribe", "poll") if each.process == call.process]
+    intervals = [each.value["max_poll_interval"] for each in own if each.f == "subscribe"]
+    last = max((each.ended for each in own if each.ended <= call.ended), default=0.0)
+    return bool(intervals) and call.ended - last >= min(intervals)
 
 
 def unavailable(facts: Facts) -> Iterator[Anomaly]:

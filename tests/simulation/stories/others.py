@@ -173,18 +173,30 @@ def _a_broker_holds_more_than_a_restart_finds(story):
     story.note("broker", "kept", node="broker", more={"Partition._watchers": [4, 0]})
 
 
+def _open_after(story, seconds, timeout, where="ProducerState._open"):
+    story.call("d", "sink_batch", sink="s", batch=1, topic="u", rows=[], transaction_timeout=timeout)
+    story.wait(seconds)
+    story.note("broker", "kept", node="broker", more={where: [1, 0]})
+
+
 @planted("leaked-memory")
 def _a_transaction_is_open_when_its_time_is_over(story):
-    story.call("d", "sink_batch", sink="s", batch=1, topic="u", rows=[], transaction_timeout=30.0)
-    story.wait(200.0)
-    story.note("broker", "kept", node="broker", more={"ProducerState._open": [1, 0]})
+    _open_after(story, 200.0, 30.0)
+
+
+@planted("leaked-memory")
+def _room_is_taken_by_a_transaction_whose_time_is_over(story):
+    _open_after(story, 200.0, 30.0, "TransactionStates.held_bytes")
 
 
 @innocent
 def _a_transaction_of_a_sink_has_time_left(story):
-    story.call("d", "sink_batch", sink="s", batch=1, topic="u", rows=[], transaction_timeout=120.0)
-    story.wait(110.0)
-    story.note("broker", "kept", node="broker", more={"ProducerState._open": [1, 0]})
+    _open_after(story, 110.0, 120.0)
+
+
+@innocent
+def _room_is_taken_by_a_transaction_that_has_time_left(story):
+    _open_after(story, 110.0, 120.0, "TransactionStates.held_bytes")
 
 
 @innocent

@@ -113,3 +113,24 @@ def _nobody_takes_over_while_something_is_wrong(story):
 @innocent
 def _who_is_there_sleeps(story):
     _left(story, every=6.0)
+
+
+def _commits_late(story, after):
+    _automatic(story)
+    story.assign("c", 1)
+    story.send("a", 0)
+    story.poll((0, "a"), group="g")
+    story.wait(after)
+    error = {"code": "UNKNOWN_MEMBER_ID", "type": "tagwire.errors.KafkaError", "message": "it is nobody"}
+    offsets = [["t", 0, 1]]
+    story.call("c", "commit", "fail", {"error": error}, group="g", member="m", generation=1, offsets=offsets)
+
+
+@innocent
+def _a_member_that_has_not_polled_for_as_long_as_it_may_is_none_any_more(story):
+    _commits_late(story, 9.0)
+
+
+@planted("failed-for-nothing")
+def _a_member_that_has_just_polled_is_none_any_more(story):
+    _commits_late(story, 3.0)
