@@ -9,6 +9,7 @@ import pytest
 
 import tagwire
 from tests.simulation.judge import RULES
+from tests.simulation.thread_stress.races import RACES
 
 from . import DEFECTS, Defect, Edit, PlantError, plant, planted
 from .defect import _function
@@ -22,9 +23,9 @@ def function_of(name):
     return _function(__import__(module, fromlist=["_"]), qualified)
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("name", [*DEFECTS, *RACES])
 def test_a_defect_changes_its_functions_and_nothing_once_it_is_taken_back(name):
-    defect = DEFECTS[name]
+    defect = DEFECTS.get(name) or RACES[name]
     functions = {function_of(edit.function) for edit in defect.edits}
     before = {function: function.__code__ for function in functions}
     with planted([defect]):

@@ -61,7 +61,7 @@ RACES = {
         ),
         Defect(
             "drain-without-the-lock",
-            (Edit(f"{_ACCUMULATOR}.drain", "with self.completion:", "if True:"),),
+            (Edit(f"{_ACCUMULATOR}.drain", "with self._lock:", "if True:"),),
             "a batch that is closed while batches are taken to be sent is lost",
             ("accumulator",),
             1,
