@@ -136,3 +136,30 @@ print(len(set(pids)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("gone\n2\n", 0), done.stderr
+
+
+def test_a_java_that_ends_in_the_middle_of_a_call_prints_no_traceback():
+    """As where a landing has been told to stop: py4j logs that as nobody's, and gives the caller an error as well."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _JAVA_ENDS], capture_output=True, text=True, check=True, timeout=LIMIT
+    )
+    assert (ended.stdout, ended.stderr) == ("x\n", "")
+
+
+_JAVA_ENDS = """
+import socket
+import threading
+from py4j.java_gateway import GatewayClient
+from tagwire.spark.session import be_quiet_about_java
+
+def java():
+    connection, _ = listener.accept()
+    connection.recv(100)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
+    connection.close()
+
+listener = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=java, daemon=True).start()
+be_quiet_about_java()
+print(GatewayClient(port=listener.getsockname()[1]).send_command("a command", retry=False))
+"""

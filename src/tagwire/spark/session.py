@@ -121,10 +121,20 @@ def _local(log: Path) -> SparkContext:
     with _own_interrupt():
         context = SparkContext(conf=conf, gateway=gateway)
     context.setLogLevel("ERROR")
-    # They print a Java trace for every failed query; the failure itself is raised.
+    be_quiet_about_java()
+    return context
+
+
+def be_quiet_about_java() -> None:
+    """Has no trace printed of what fails in Java, or with it, as it ends: the failure itself is raised."""
     for name in ("DataFrameQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    return context
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Some of it py4j logs as nobody's."""
+    return record.module != "java_gateway"
 
 
 @contextmanager
