@@ -43,10 +43,13 @@ PAST = (
 )
 """Classes and attributes whose numbers tell what has been, and take no room."""
 
+NAMES = ("_id", "_ms", "epoch")
+"""How attributes end whose numbers are names and moments."""
+
 COUNTED = {"FetchSessions._partitions": "FetchSession.partitions"}
 """Numbers that are to be how many things are in a collection that is `BOUNDED`."""
 
-OPEN = ("ProducerState._open", "Transaction.partitions", "Transaction.started_ms", "TransactionStates.held_bytes")
+OPEN = ("ProducerState._open", "Transaction.partitions", "TransactionStates.held_bytes")
 """Open transactions, and what is counted of them. A restart, whose clock is right again, may end some."""
 
 SET_BACK = 60.0
@@ -71,7 +74,7 @@ def leaks(facts: Facts) -> Iterator[Anomaly]:
     for sample in facts.operations.of("kept"):
         value = sample.invoked.value
         for where, (count, after) in value["more"].items():
-            if where in BOUNDED or where in PAST or where.partition(".")[0] in PAST:
+            if where in BOUNDED or where in PAST or where.partition(".")[0] in PAST or where.endswith(NAMES):
                 continue
             if where in COUNTED and count == value["more"].get(COUNTED[where], [0])[0]:
                 continue
