@@ -35,6 +35,10 @@ for _ in load_handlers():  # before any world: a seed is told the same as the fi
     pass
 
 
+_USUAL_PATIENCE: Final = driver.PATIENCE
+"""What is short for a while may be made so again meanwhile."""
+
+
 class SimulatedHost:
     """A broker that listens, on the disk of a machine of its own.
 
@@ -222,11 +226,10 @@ class SimulatedFaults:
         return back
 
     def _hurry(self, patience: float, **_: Any) -> End:
-        usual = driver.PATIENCE
         driver.PATIENCE = patience  # type: ignore[misc]
 
         def back() -> None:
-            driver.PATIENCE = usual  # type: ignore[misc]
+            driver.PATIENCE = _USUAL_PATIENCE  # type: ignore[misc]
 
         return back
 

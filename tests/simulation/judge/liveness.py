@@ -50,6 +50,9 @@ EXCUSED_TYPES = (
 )
 """The same, where the client says it: it was closed, a transaction is aborted, a group rebalances, a broker is old."""
 
+OF_AN_OLDER_GENERATION = frozenset({"ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"})
+"""What a coordinator says of a commit in the name of what a member was before a rebalance."""
+
 NEAR_S = 0.1
 """Who makes topics in less time is near enough to brokers that nothing takes as long as a request may."""
 
@@ -187,6 +190,8 @@ def failed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
             continue
         if error.get("code") == "UNKNOWN_MEMBER_ID" and _has_not_polled(facts, call):
             continue
+        if error.get("code") in OF_AN_OLDER_GENERATION and _has_rebalanced(facts, call):
+            continue
         what = f"{call.f} of {call.process} failed, and nothing was wrong: {error['message']}"
         yield anomaly("failed-for-nothing", what, call)
         return
@@ -198,6 +203,16 @@ def _has_not_polled(facts: Facts, call: Operation) -> bool:
     intervals = [each.value["max_poll_interval"] for each in own if each.f == "subscribe"]
     last = max((each.ended for each in own if each.ended <= call.ended), default=0.0)
     return bool(intervals) and call.ended - last >= min(intervals)
+
+
+def _has_rebalanced(facts: Facts, call: Operation) -> bool:
+    """Whether a loop that has polled while it was to commit what it was given before has come to another generation."""
+    begun = [each.began for each in facts.operations.of("begin") if each.process == call.process]
+    since = max((at for at in begun if at <= call.ended), default=call.ended)
+    return any(
+        event.process == call.process and event.f in ("revoke", "lost") and since <= event.at <= call.ended
+        for event in facts.history
+    )
 
 
 def unavailable(facts: Facts) -> Iterator[Anomaly]:

@@ -134,3 +134,26 @@ def _a_member_that_has_not_polled_for_as_long_as_it_may_is_none_any_more(story):
 @planted("failed-for-nothing")
 def _a_member_that_has_just_polled_is_none_any_more(story):
     _commits_late(story, 3.0)
+
+
+def _sends_offsets(story, f):
+    _automatic(story, auto_commit=False)
+    story.assign("c", 1)
+    story.send("a", 0)
+    story.call("c", "begin", transaction="t1", transactional_id="c")
+    story.poll((0, "a"), group="g")
+    if f is not None:
+        story.assign("c", 1, f=f)
+    error = {"code": "ILLEGAL_GENERATION", "type": "tagwire.errors.KafkaError", "message": "it has another one"}
+    told = {"group": "g", "member": "m", "generation": 1, "transaction": "t1", "transactional_id": "c"}
+    story.call("c", "send_offsets", "info", {"error": error}, offsets=[["t", 0, 1]], **told)
+
+
+@innocent
+def _a_loop_that_polls_in_a_transaction_has_come_to_another_generation(story):
+    _sends_offsets(story, "revoke")
+
+
+@planted("failed-for-nothing")
+def _a_loop_is_told_of_another_generation_and_there_was_none(story):
+    _sends_offsets(story, None)
