@@ -206,11 +206,14 @@ def _has_not_polled(facts: Facts, call: Operation) -> bool:
 
 
 def _has_rebalanced(facts: Facts, call: Operation) -> bool:
-    """Whether a loop that has polled while it was to commit what it was given before has come to another generation."""
-    begun = [each.began for each in facts.operations.of("begin") if each.process == call.process]
-    since = max((at for at in begun if at <= call.ended), default=call.ended)
+    """Whether its group may have come to another generation while it was made, in the name of the one before: some
+    member has got or given up partitions not long before or after."""
+    groups = {each.process: each.value.get("group") for each in facts.operations.of("subscribe")}
+    since, until = call.began - facts.bounds.undisturbed, call.ended + facts.bounds.undisturbed
     return any(
-        event.process == call.process and event.f in ("revoke", "lost") and since <= event.at <= call.ended
+        event.f in ("assign", "revoke", "lost")
+        and since <= event.at <= until
+        and groups.get(event.process) == groups.get(call.process)
         for event in facts.history
     )
 

@@ -118,6 +118,7 @@ def _who_is_there_sleeps(story):
 def _commits_late(story, after):
     _automatic(story)
     story.assign("c", 1)
+    story.wait(20.0)
     story.send("a", 0)
     story.poll((0, "a"), group="g")
     story.wait(after)
@@ -140,6 +141,7 @@ def _sends_offsets(story, f):
     _automatic(story, auto_commit=False)
     story.assign("c", 1)
     story.send("a", 0)
+    story.wait(20.0)
     story.call("c", "begin", transaction="t1", transactional_id="c")
     story.poll((0, "a"), group="g")
     if f is not None:
