@@ -201,7 +201,7 @@ Job(Path(sys.argv[1]), 60).run()
 """
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_process_that_dies_amid_commits_leaves_each_offset_once(tmp_path):
     """By the clock, so that it dies while pyiceberg writes its metadata, too; some of the runs do not get that far."""
     out, committed = tmp_path / "table", []

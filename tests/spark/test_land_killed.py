@@ -90,7 +90,7 @@ def killed_and_run_again(
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_job_killed_at_any_step_and_run_again_lands_every_record_once(spark, broker, topic, produce, tmp_path):
     # All files of a Delta or Iceberg table appear at once: nothing moves.
     wanted = [(format, *step) for format in FORMATS for step in STEPS if format == "parquet" or step != ("moved", 2)]
