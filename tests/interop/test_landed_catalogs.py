@@ -76,6 +76,7 @@ def test_each_offset_stands_once_wherever_a_job_is_killed_between_its_steps(
     assert offsets_of(settings) == everything(3)
 
 
+@pytest.mark.nightly
 def test_a_job_of_spark_killed_at_a_step_lands_each_record_once_in_the_next_run(
     server: RestCatalog, settings: CatalogSettings, tmp_path: Path
 ) -> None:
