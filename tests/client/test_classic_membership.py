@@ -12,7 +12,7 @@ from tagwire.client.consuming.assignors.cooperative_sticky_assignor import Coope
 from tagwire.client.consuming.assignors.range_assignor import RangeAssignor
 from tagwire.client.consuming.assignors.round_robin_assignor import RoundRobinAssignor
 from tagwire.client.consuming.classic_membership import ClassicMembership
-from tagwire.client.consuming.consumer_protocol import Assignment
+from tagwire.client.consuming.consumer_protocol import Assignment, decode_subscription
 from tagwire.errors import ConfigError, Error, KafkaError, LocalProtocolError, TagwireError
 from tagwire.partitions import TopicPartition
 
@@ -172,6 +172,46 @@ def test_a_joingroup_that_is_lost_after_longer_than_a_session_costs_nothing_at_o
     scene.until(lambda: membership.metadata.generation == 2)
     assert handler.events[:1] == [("assigned", ALL)]
     assert ("lost", ALL) not in handler.events
+
+
+def test_a_member_that_cannot_send_its_joingroup_has_no_more_than_its_session(scene: ClassicScene) -> None:
+    membership, handler = scene.member((CooperativeStickyAssignor,), session_timeout=10.0)
+    scene.until(lambda: scene.settled(handler))
+    heard = scene.driver.now()
+    scene.driver.unreachable.add("127.0.0.1")
+    scene.driver.drop(0)
+    scene.members.pass_time(8)
+    membership.request_rejoin("a test")
+    scene.members.pass_time(0.5)
+    assert membership.state.name == "PREPARING_REBALANCE"
+    assert membership.holds_partitions
+    scene.until(lambda: not membership.holds_partitions, 2)
+    assert scene.driver.now() - heard < 10.5
+    scene.driver.unreachable.clear()
+    scene.until(lambda: len(handler.events) == 3)
+    assert handler.events[1:] == [("lost", ALL), ("assigned", ALL)]
+
+
+def test_a_joingroup_that_waited_for_its_connection_past_the_session_is_not_sent(scene: ClassicScene) -> None:
+    membership, handler = scene.member((CooperativeStickyAssignor,), session_timeout=10.0)
+    scene.until(lambda: scene.settled(handler))
+    joined = len(scene.cluster.requests("JoinGroup"))
+    late, asked = Pending(), list[Any]()
+
+    def answer_late(message: Any) -> Pending:
+        asked.append(message)
+        return late
+
+    scene.cluster.script("FindCoordinator", answer_late)
+    membership.coordinator.mark_unknown("a test")
+    membership.request_rejoin("a test")
+    scene.members.pass_time(15)
+    assert not membership.holds_partitions
+    late.settle(scene.groups.find_coordinator(asked[0]))
+    scene.until(lambda: len(handler.events) == 3)
+    assert handler.events[1:] == [("lost", ALL), ("assigned", ALL)]
+    told = [decode_subscription(each.protocols[0].metadata) for each in scene.cluster.requests("JoinGroup")[joined:]]
+    assert {each.owned_partitions for each in told} == {()}
 
 
 def test_an_assignor_that_breaks_the_rule_of_cooperative_rebalances_is_told(scene: ClassicScene) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Final
 
+from tagwire import messages
+from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.consuming import group_requests as requests
 from tagwire.client.consuming.assignors.assignor import Assignor, RebalanceProtocol
 from tagwire.client.consuming.consumer_protocol import Assignment, Subscription, encode_subscription
@@ -106,6 +108,7 @@ class ClassicMembership:
         self._polled_at = 0.0
         self._heartbeat_at = NEVER
         self._session_until = NEVER
+        self._is_join_sent = False  # the coordinator may have a JoinGroup of this member: it has no session meanwhile
         self._failed_heartbeats = 0
         self._strange_assignments = 0
         self._has_skipped = False  # it leads by an assignment that it has not made
@@ -199,8 +202,13 @@ class ClassicMembership:
         if not isinstance(error, KafkaError) or error.error in _NO_COORDINATOR:
             self.coordinator.mark_unknown(str(error))
 
+    @property
+    def _has_session(self) -> bool:
+        """Whether the coordinator gives the member up unless it hears of it."""
+        return self._generation.id >= 0 and not self._is_join_sent
+
     def _is_session_over(self) -> bool:
-        return self._network.now() >= self._session_until and self._sends_heartbeats
+        return self._network.now() >= self._session_until and self._has_session
 
     def _expire_session(self) -> None:
         late = f"no heartbeat had a response for {self._settings.session_seconds:g} s (session.timeout.ms)"
@@ -236,10 +244,11 @@ class ClassicMembership:
 
     async def _heartbeats(self) -> None:
         while True:
-            await Wait(lambda: self._sends_heartbeats, NEVER)
-            poll_until = self._polled_at + self._settings.max_poll_interval
-            due = min(self._heartbeat_at, self._session_until, poll_until)
-            await Wait(lambda: not self._sends_heartbeats, due)
+            await Wait(lambda: self._has_session, NEVER)
+            due = self._session_until
+            if self._sends_heartbeats:
+                due = min(due, self._heartbeat_at, self._polled_at + self._settings.max_poll_interval)
+            await Wait(lambda: not self._has_session, due)
             now = self._network.now()
             if self._is_session_over():
                 self._expire_session()
@@ -319,9 +328,10 @@ class ClassicMembership:
             attempts -= 1
         else:
             self._lost_coordinator(error)
-        if attempts == 1:  # up to here the coordinator had a JoinGroup of this member, which has no session meanwhile
+        if attempts == 1 and self._is_join_sent:  # of those after it nobody knows which the coordinator has had
             self._session_until = now + self._settings.session_seconds
-        if self._generation.id >= 0 and now >= self._session_until:
+        self._is_join_sent = False
+        if self._is_session_over():
             self._expire_session()
         if attempts:
             await sleep(now + pause_before(attempts, self._network.driver.random))
@@ -363,7 +373,14 @@ class ClassicMembership:
         began = self._network.now()
         if self._rebalanced_from is None:
             self._rebalanced_from = began
-        joined = await self.coordinator.request(lambda connection: message, began + patience)
+
+        def sent(connection: BrokerConnection) -> messages.JoinGroupRequest:
+            if self._generation is not before:
+                raise KafkaError(Error.ILLEGAL_GENERATION, f"group {group!r}: the generation ended before JoinGroup")
+            self._is_join_sent = True
+            return message
+
+        joined = await self.coordinator.request(sent, began + patience)
         if joined.error_code:
             error = KafkaError(joined.error_code, f"JoinGroup of group {group!r}")
             if error.error is Error.MEMBER_ID_REQUIRED:
@@ -406,7 +423,7 @@ class ClassicMembership:
         self._generation, self.state = generation, MemberState.COMPLETING_REBALANCE
         self._heartbeat_at = now + self._settings.heartbeat_seconds
         self._session_until = now + self._settings.session_seconds
-        self._failed_heartbeats = 0
+        self._is_join_sent, self._failed_heartbeats = False, 0
 
     def _protocols(self, topics: frozenset[str]) -> Iterable[tuple[str, bytes]]:
         """What is told to each assignor, should the group use it."""
