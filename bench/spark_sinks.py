@@ -5,7 +5,8 @@
 One real Apache Kafka, from its jars; both sinks in one session with the same settings (`spark_sources.CONFS`), taking
 turns. Topics of two partitions, rows with keys of 8 bytes and values of 100. Producers are left as they are: the
 connector's sends batches of 16 KiB as they come; "waiting" is the connector told to gather, which its users have to
-find out (`WAITING`). `noop` is what is left of the work without any sink.
+find out (`WAITING`). `noop` is what is left of the work without any sink, and "Python, keeping nothing" without any
+sink but in Python, which no sink in Python can be quicker than.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "scripts"), str(HERE)]
 
 import pyspark  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage  # noqa: E402
 from rounds import alternate, table  # noqa: E402
 from spark_connector import connector  # noqa: E402
 from spark_sources import PARTITIONS, read, spark_session  # noqa: E402
@@ -141,6 +144,30 @@ SINKS = {
 }
 
 
+class KeepingNothing(DataSource):
+    """A sink in Python that takes its rows and lets them go."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "keeping-nothing"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        return TakingRows()
+
+
+class TakingRows(DataSourceStreamArrowWriter):
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        for _ in iterator:
+            pass
+        return WriterCommitMessage()
+
+    def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803
+        pass
+
+
+WITHOUT_SINK = {"noop": "noop", "Python, keeping nothing": KeepingNothing.name()}
+
+
 def stream(bench: Bench) -> None:
     """Streams in a few large micro-batches."""
     rows, batches = bench.rows(4), 4
@@ -150,7 +177,9 @@ def stream(bench: Bench) -> None:
             name: lambda s=sink, t=topics[name], o=options: run(bench, source, s, t, PARTITIONS, **o)
             for name, (sink, options) in SINKS.items()
         }
-        contenders["noop"] = lambda: run(bench, source, "noop", None, PARTITIONS)
+        contenders |= {
+            name: lambda s=sink: run(bench, source, s, None, PARTITIONS) for name, sink in WITHOUT_SINK.items()
+        }
         timings = alternate(contenders, rounds=bench.rounds)
         title = f"stream, {batches} micro-batches, {rows:,} rows"
         print(table(title, timings, units=rows, unit="rows"), flush=True)
@@ -161,11 +190,12 @@ def stream(bench: Bench) -> None:
 def micro(bench: Bench) -> None:
     """What a small micro-batch takes."""
     source = files_of(bench, MICRO_BATCH * MICRO_BATCHES, MICRO_BATCHES)
-    taken: dict[str, list[int]] = {name: [] for name in SINKS}
+    sinks = {**SINKS, **{name: (sink, {}) for name, sink in WITHOUT_SINK.items()}}
+    taken: dict[str, list[int]] = {name: [] for name in sinks}
     with bench.topics(*SINKS) as topics:
         for number in range(1 + bench.rounds):
-            for name, (sink, options) in SINKS.items():
-                found = run(bench, source, sink, topics[name], 1, **options)
+            for name, (sink, options) in sinks.items():
+                found = run(bench, source, sink, topics.get(name), 1, **options)
                 taken[name] += found if number else []
     print(f"stream, micro-batches of {MICRO_BATCH} rows, ms from trigger to trigger (median)")
     for name, times in taken.items():
@@ -188,6 +218,7 @@ def main() -> None:
         for cores in map(int, asked.cores.split(",")):
             print(f"local[{cores}]", flush=True)
             with spark_session(cores, peer.jars) as spark:
+                spark.dataSource.register(KeepingNothing)
                 for name in asked.cases.split(","):
                     started = time.monotonic()
                     CASES[name](Bench(spark, bootstrap, Path(folder), asked.scale, asked.rounds))
