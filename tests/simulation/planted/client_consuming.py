@@ -134,8 +134,8 @@ CONSUMING = (
         (
             Edit(
                 "tagwire.client.consuming.classic_membership:ClassicMembership._is_session_over",
-                "return self._network.now() >= self._session_until and self._sends_heartbeats",
-                "return self._session_until < 0 and self._sends_heartbeats",
+                "return self._network.now() >= self._heartbeat.session_until and self._has_session",
+                "return self._heartbeat.session_until < 0 and self._has_session",
             ),
         ),
         "a member that cannot reach its coordinator reads on when its session is over, and others have its partitions",

@@ -21,6 +21,7 @@ from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.group_leader import group_assignment, member_subscriptions
 from tagwire.client.consuming.group_requests import Generation
 from tagwire.client.consuming.group_settings import GroupSettings
+from tagwire.client.consuming.heartbeat import Heartbeat
 from tagwire.client.consuming.member_tasks import run_together
 from tagwire.client.consuming.membership import RebalanceHandler
 from tagwire.client.consuming.static_leader import is_outgrown
@@ -105,11 +106,7 @@ class ClassicMembership:
         self._is_rebalancing = False
         self._is_leaving = False
         self._is_stale = True  # the user has not polled for too long, or not yet
-        self._polled_at = 0.0
-        self._heartbeat_at = NEVER
-        self._session_until = NEVER
-        self._is_join_sent = False  # the coordinator may have a JoinGroup of this member: it has no session meanwhile
-        self._failed_heartbeats = 0
+        self._heartbeat = Heartbeat(settings)
         self._strange_assignments = 0
         self._has_skipped = False  # it leads by an assignment that it has not made
         self._rebalanced_from: float | None = None
@@ -139,7 +136,8 @@ class ClassicMembership:
 
     def polled(self, now: float) -> bool:
         was_stale = self._is_stale
-        self._polled_at, self._is_stale = now, False
+        self._is_stale = False
+        self._heartbeat.polled(now)
         return was_stale
 
     def request_rejoin(self, reason: str) -> None:
@@ -205,10 +203,10 @@ class ClassicMembership:
     @property
     def _has_session(self) -> bool:
         """Whether the coordinator gives the member up unless it hears of it."""
-        return self._generation.id >= 0 and not self._is_join_sent
+        return self._generation.id >= 0 and not self._heartbeat.waits_to_join
 
     def _is_session_over(self) -> bool:
-        return self._network.now() >= self._session_until and self._has_session
+        return self._network.now() >= self._heartbeat.session_until and self._has_session
 
     def _expire_session(self) -> None:
         late = f"no heartbeat had a response for {self._settings.session_seconds:g} s (session.timeout.ms)"
@@ -245,31 +243,32 @@ class ClassicMembership:
     async def _heartbeats(self) -> None:
         while True:
             await Wait(lambda: self._has_session, NEVER)
-            due = self._session_until
+            times = self._heartbeat
+            due = times.session_until
             if self._sends_heartbeats:
-                due = min(due, self._heartbeat_at, self._polled_at + self._settings.max_poll_interval)
+                due = min(due, times.due_at, times.poll_until)
             await Wait(lambda: not self._has_session, due)
             now = self._network.now()
             if self._is_session_over():
                 self._expire_session()
-            elif self._sends_heartbeats and now >= self._polled_at + self._settings.max_poll_interval:
+            elif self._sends_heartbeats and now >= times.poll_until:
                 await self._expire_poll()
-            elif self._sends_heartbeats and now >= self._heartbeat_at:
-                await self._heartbeat()
+            elif self._sends_heartbeats and now >= times.due_at:
+                await self._send_heartbeat()
 
     async def _expire_poll(self) -> None:
         logger.warning(POLL_EXPIRED, self._settings.group, self._settings.max_poll_interval)
         self._is_stale = True
         await self._tell_leaving(self._network.deadline(), "consumer poll timeout has expired.")
 
-    async def _heartbeat(self) -> None:
+    async def _send_heartbeat(self) -> None:
         sent, sent_at = self._generation, self._network.now()
-        self._heartbeat_at = sent_at + self._settings.heartbeat_seconds
+        self._heartbeat.sent(sent_at)
         self.metrics.heartbeat_sent()
         try:
             response = await self.coordinator.request(
                 lambda connection: requests.heartbeat_request(self._settings, sent),
-                min(self._session_until, self._network.deadline()),
+                min(self._heartbeat.session_until, self._network.deadline()),
             )
             self.metrics.heartbeat(self._network.now() - sent_at)
             if response.error_code:
@@ -279,13 +278,11 @@ class ClassicMembership:
                 return  # it was of another membership
             if not isinstance(error, KafkaError) or not self._is_refused(error):
                 self._lost_coordinator(error)
-                self._failed_heartbeats += 1
-                pause = pause_before(self._failed_heartbeats, self._network.driver.random)
-                self._heartbeat_at = self._network.now() + pause
+                self._heartbeat.failed(self._network.now(), self._network.driver.random)
                 return
         if sent is self._generation:
-            self._failed_heartbeats, self.last_error = 0, None
-            self._session_until = max(self._session_until, sent_at + self._settings.session_seconds)
+            self.last_error = None
+            self._heartbeat.answered(sent_at)
 
     def _is_refused(self, error: KafkaError) -> bool:
         """Whether the coordinator knows the member, or has told that it does not: a heartbeat that need not be
@@ -328,9 +325,7 @@ class ClassicMembership:
             attempts -= 1
         else:
             self._lost_coordinator(error)
-        if attempts == 1 and self._is_join_sent:  # of those after it nobody knows which the coordinator has had
-            self._session_until = now + self._settings.session_seconds
-        self._is_join_sent = False
+        self._heartbeat.join_failed(now, is_first=attempts == 1)
         if self._is_session_over():
             self._expire_session()
         if attempts:
@@ -377,7 +372,7 @@ class ClassicMembership:
         def sent(connection: BrokerConnection) -> messages.JoinGroupRequest:
             if self._generation is not before:
                 raise KafkaError(Error.ILLEGAL_GENERATION, f"group {group!r}: the generation ended before JoinGroup")
-            self._is_join_sent = True
+            self._heartbeat.join_sent()
             return message
 
         joined = await self.coordinator.request(sent, began + patience)
@@ -419,11 +414,8 @@ class ClassicMembership:
         return assignment
 
     def _begin(self, generation: Generation) -> None:
-        now = self._network.now()
         self._generation, self.state = generation, MemberState.COMPLETING_REBALANCE
-        self._heartbeat_at = now + self._settings.heartbeat_seconds
-        self._session_until = now + self._settings.session_seconds
-        self._is_join_sent, self._failed_heartbeats = False, 0
+        self._heartbeat.joined(self._network.now())
 
     def _protocols(self, topics: frozenset[str]) -> Iterable[tuple[str, bytes]]:
         """What is told to each assignor, should the group use it."""
