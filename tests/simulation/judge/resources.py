@@ -40,6 +40,7 @@ PAST = (
     "Sent",
     "TimeIndex",
     "Topics.version",
+    "VisibleEnd",
 )
 """Classes and attributes whose numbers tell what has been, and take no room."""
 

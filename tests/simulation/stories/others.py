@@ -202,7 +202,7 @@ def _room_is_taken_by_a_transaction_that_has_time_left(story):
 @innocent
 def _a_broker_holds_the_last_requests(story):
     more = {"RequestLog._latest": [100, 0], "RequestTotal.count": [900, 0], "FetchSession.partitions": [3, 0]}
-    more |= {"ClusterImage.controller_id": [3, 1]}
+    more |= {"ClusterImage.controller_id": [3, 1], "VisibleEnd.newest": [1_900_000_000_000, 0]}
     story.note("broker", "kept", node="broker", more=more | {"FetchSessions._partitions": [3, 0]})
 
 
