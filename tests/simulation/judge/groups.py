@@ -166,7 +166,7 @@ def where_members_begin(facts: Facts) -> Iterator[Anomaly]:
             continue
         possible, latest = explained(written.get((group, topic, partition), []), given.at, step.read.operation.ended)
         offsets = [write.offset for write in possible if write.offset is not None]
-        if latest is None or not offsets:
+        if latest is None or not offsets or any(_is_nowhere(facts, step.read.place, offset) for offset in offsets):
             continue
         first = step.read.records[0][0]
         shown = [latest.shown, given, excerpt(step.read.operation, topic, partition, first)]
@@ -177,6 +177,14 @@ def where_members_begin(facts: Facts) -> Iterator[Anomaly]:
         elif skipped := _skipped(facts, step.read, max(offsets), first):
             what = f"{where}, committed at {max(offsets)}, and began at {first}, past @{skipped[0]}"
             yield anomaly("group-skip", what, *shown, skipped[1])
+
+
+def _is_nowhere(facts: Facts, place: Place, offset: int) -> bool:
+    """Whether a reader went to an offset where nobody has found anything: who begins there is sent elsewhere."""
+    sought = (seek.value for seek in facts.operations.of("seek"))
+    if not any((seek["topic"], seek["partition"], seek["offset"]) == (*place, offset) for seek in sought):
+        return False
+    return all(found < offset for read in facts.reads if read.place == place for found, _ in read.records)
 
 
 def _skipped(facts: Facts, read, start: int, end: int) -> tuple[int, list[Event]] | None:

@@ -26,6 +26,25 @@ def _a_member_begins_before_the_commit(story):
     story.poll((0, "a"), process="d", group="g")
 
 
+def _begins_at_the_start_after(story, sought):
+    story.send("a", 0)
+    story.send("b", 1)
+    story.call("c", "seek", topic="t", partition=0, offset=sought)
+    story.commit(sought)
+    story.assign("d", 2)
+    story.poll((0, "a"), (1, "b"), process="d", group="g")
+
+
+@planted("group-offset-back")
+def _a_member_begins_before_what_was_sought_and_committed(story):
+    _begins_at_the_start_after(story, 1)
+
+
+@innocent
+def _a_member_begins_elsewhere_where_nothing_is_at_the_commit(story):
+    _begins_at_the_start_after(story, 100_000)
+
+
 @planted("group-offset-back")
 def _an_offset_that_was_read_is_gone(story):
     story.commit(3)
