@@ -148,7 +148,8 @@ def stuck(facts: Facts) -> Iterator[Anomaly]:
     bound = timeout_asked(facts) + facts.bounds.transaction
     for (topic, partition, isolation), read in facts.finals.items():
         whole = facts.finals.get((topic, partition, "read_uncommitted"))
-        since = max(facts.quiet, _last_written(facts, topic, read.operation.began))
+        lost = [loss.at for loss in facts.losses if loss.at < read.operation.began]  # its end, too: it is open again
+        since = max(facts.quiet, _last_written(facts, topic, read.operation.began), *lost)
         if isolation != "read_committed" or whole is None or read.operation.began - since <= bound:
             continue
         stands, end = read.operation.value["end"], whole.operation.value["end"]

@@ -169,6 +169,26 @@ def _committed_records_end_before_the_others_after_a_loss_of_power_that_took_the
     _stuck(story, power_lost="never")
 
 
+def _stuck_soon_after_a_last_loss(story, fsync):
+    story.transaction("t1", ("a", 0))
+    story.note("world", "quiet")
+    story.wait(500)
+    story.note("world", "power_lost", node=1, fsync=fsync)
+    story.wait(1)
+    story.final((0, "a"), isolations=BOTH[:1])
+    story.final(end=0, isolations=BOTH[1:])
+
+
+@planted("stuck-transaction")
+def _committed_records_end_before_the_others_soon_after_a_last_loss_of_power(story):
+    _stuck_soon_after_a_last_loss(story, "batch")
+
+
+@innocent
+def _a_last_loss_of_power_took_the_end_of_a_transaction(story):
+    _stuck_soon_after_a_last_loss(story, "never")
+
+
 @innocent
 def _a_transaction_is_open_for_its_time(story):
     story.call("p", "init_producer", kind="transactional", transaction_timeout=900.0)
