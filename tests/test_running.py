@@ -87,3 +87,9 @@ def test_uses_it(started, n):
 
 def test_what_ended_pytest_otherwise_is_its_status(tmp_path):
     assert run(tmp_path, "")[0] == 5  # no test was found
+
+
+def test_tests_may_keep_bytecode_whatever_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    status, said = run(tmp_path, "import sys\n\ndef test_it():\n    assert not sys.dont_write_bytecode\n", "test_it.py")
+    assert status == 0, said
