@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.simulation.history import Event, Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
-from tests.simulation.judge.facts import GROUPS, Facts, Read, Transaction
+from tests.simulation.judge.facts import GROUPS, Facts, Place, Read, Transaction
 
 EPOCH_OF_ITS_OWN = 5
 """The version of EndTxn from which on each transaction has an epoch of its own."""
@@ -173,12 +173,18 @@ def _last_written(facts: Facts, topic: str, before: float) -> float:
 def _open_too_long(facts: Facts) -> Iterator[Anomaly]:
     told = set()
     first: dict[tuple, float] = {}
+    earliest: dict[tuple, float] = {}
+    looked: dict[Place, float] = {}
     for sample in facts.operations.of("partition_state"):
         value = sample.invoked.value
+        place = value["topic"], value["partition"]
+        before, looked[place] = looked.get(place, sample.began), sample.began
         for producer_id, epoch, offset, begun in value.get("open") or ():
             key = value["topic"], value["partition"], producer_id, epoch, offset
-            since = min(first.setdefault(key, sample.began), sample.began if begun is None else begun)
-            bound = timeout_asked(facts, since) + facts.bounds.transaction
+            if key not in first:
+                first[key], earliest[key] = sample.began, before
+            since = min(first[key], sample.began if begun is None else begun)
+            bound = timeout_asked(facts, min(earliest[key], since)) + facts.bounds.transaction
             if sample.began - since > bound and key not in told:
                 if sample.began - max(since, _well_since(facts, sample.began)) <= bound:
                     continue

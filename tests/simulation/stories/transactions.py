@@ -140,6 +140,24 @@ def _nobody_ends_what_began_after_the_clock_was_set_back(story):
 
 
 @innocent
+def _it_may_have_begun_before_the_clock_was_set_back_for_good(story):
+    story.state(last_stable=0, high_watermark=0, open=[])
+    story.wait(0.5)
+    _open_after_a_jump(story, stays=True)
+
+
+@planted("stuck-transaction")
+def _nobody_had_begun_it_when_the_clock_was_set_back_for_good(story):
+    story.note("nemesis", "fault", fault="clock_jump", target="broker", detail={"offset": -3600.0, "stays": True})
+    story.wait(1)
+    story.state(last_stable=0, high_watermark=0, open=[])
+    story.wait(1)
+    story.state(last_stable=0, high_watermark=2, open=[[7, 0, 0, None]])
+    story.wait(200)
+    story.state(last_stable=0, high_watermark=2, open=[[7, 0, 0, None]])
+
+
+@innocent
 def _the_clock_is_set_right_again_meanwhile(story):
     _open_after_a_jump(story)
 
