@@ -127,20 +127,6 @@ TRANSACTIONS = (
         "",
     ),
     Defect(
-        "batch-slips-in-behind-the-end",
-        (
-            Edit(
-                f"{_COORDINATOR}.check_batch",
-                "if coming is not None:",
-                "if coming is not None and not coming.is_ending:",
-            ),
-        ),
-        "a batch that comes while the end of its transaction is being stored is taken, behind the marker perhaps",
-        ("stuck-transaction", "stable-stands-still", "partial-transaction"),
-        1000,
-        "",
-    ),
-    Defect(
         "producer-ids-given-twice",
         (
             Edit(
