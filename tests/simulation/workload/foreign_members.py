@@ -1,5 +1,5 @@
-"""Members of groups of another make, when everything is over: two of one instance id, and two of KIP-848 of whom one
-takes its time to say what it has."""
+"""Members of groups of another make, when everything is over: two of one instance id, one who leads and joins again,
+and two of KIP-848 of whom one takes its time to say what it has."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.simulation.workload.foreign import KINDS, REQUEST_S, Enough, Speaking
 from tests.simulation.workload.probing import REFUSED, coordinator_of, error_of
 
 STATIC: Final = "foreign-static"
+LED: Final = "foreign-led"
 SHARED: Final = "foreign-members"
 INSTANCE: Final = "instance"
 TYPE: Final = "foreign"
@@ -49,6 +50,8 @@ class ForeignMembers(Speaking):
             with suppress(*REFUSED, Enough):
                 await self._static(known[0])
             with suppress(*REFUSED, Enough):
+                await self._led()
+            with suppress(*REFUSED, Enough):
                 await self._shared(max(known, key=lambda topic: len(topic.partitions)))
 
     # The classic protocol ----------------------------------------------------------------------------------------
@@ -56,14 +59,17 @@ class ForeignMembers(Speaking):
     async def _static(self, topic: TopicMetadata) -> None:
         """The second member of an instance id has the place of the first, who is refused from then on."""
         node = await coordinator_of(self.client, STATIC, 0)
-        first, second = [await self._joined(node) for _ in range(2)]
+        first, has = await self._joined(node, b"of the first")
+        second, has_still = await self._joined(node, b"of the second")
+        about = f"what the second member of an instance of {STATIC} has, who came back within its session"
+        self.holds(node, "SyncGroup", about, has_still.decode(), has.decode())
         generation = second.generation_id
         about = f"the first member of an instance of {STATIC}, where the second has its place"
         member = {"group_id": STATIC, "member_id": first.member_id}
         of_instance = {**member, "generation_id": generation, "group_instance_id": INSTANCE}
         await self.said(node, messages.HeartbeatRequest(**of_instance), about, "FENCED_INSTANCE_ID")
         await self.said(node, messages.SyncGroupRequest(**of_instance), about, "FENCED_INSTANCE_ID")
-        await self.said(node, self._join(first.member_id), about, "FENCED_INSTANCE_ID")
+        await self.said(node, _join(STATIC, first.member_id, INSTANCE), about, "FENCED_INSTANCE_ID")
         commit = _commit(topic, first.member_id, generation)
         await self.said(node, commit, about, "FENCED_INSTANCE_ID", version=BY_MEMBER)
         nameless = messages.HeartbeatRequest(**member, generation_id=generation)
@@ -80,34 +86,35 @@ class ForeignMembers(Speaking):
         gone = kind.MemberIdentity(member_id=second.member_id, group_instance_id=INSTANCE)
         await self.said(node, kind(group_id=STATIC, members=[gone]), about, "NONE")
 
-    async def _joined(self, node: int) -> Any:
-        """A new member, who has an assignment."""
+    async def _joined(self, node: int, assigns: bytes) -> tuple[Any, bytes]:
+        """A new member, who would assign this, and what it has."""
         about = f"a member of an instance of {STATIC} that joins"
-        joined = await self.said(node, self._join(""), about, "NONE")
-        kind = messages.SyncGroupRequest
-        sync = kind(
-            group_id=STATIC,
-            generation_id=joined.generation_id,
-            member_id=joined.member_id,
-            group_instance_id=INSTANCE,
-            protocol_type=TYPE,
-            protocol_name="any",
-            assignments=[kind.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all")],
-        )
-        await self.said(node, sync, about, "NONE")
-        return joined
+        joined = await self.said(node, _join(STATIC, "", INSTANCE), about, "NONE")
+        sync = _sync(STATIC, joined, assigns, INSTANCE)
+        return joined, (await self.said(node, sync, about, "NONE")).assignment
 
-    def _join(self, member: str) -> Any:
-        kind = messages.JoinGroupRequest
-        return kind(
-            group_id=STATIC,
-            session_timeout_ms=LONG_MS,
-            rebalance_timeout_ms=LONG_MS,
-            member_id=member,
-            group_instance_id=INSTANCE,
-            protocol_type=TYPE,
-            protocols=[kind.JoinGroupRequestProtocol(name="any", metadata=b"")],
-        )
+    async def _led(self) -> None:
+        """A leader that joins again before it has assigned had no answer; once it has, it wants to assign anew, though
+        it says nothing new of itself: what its topics are is not told."""
+        node = await coordinator_of(self.client, LED, 0)
+        about = f"who is alone in {LED} and joins"
+        first = await self.said(node, _join(LED, ""), about, "NONE", "MEMBER_ID_REQUIRED")
+        member = first.member_id
+        joined = await self.said(node, _join(LED, member), about, "NONE") if first.error_code else first
+        again = await self.said(node, _join(LED, member), about, "NONE")
+        generation = joined.generation_id
+        about = f"the generation of {LED} whose leader has joined again"
+        self.holds(node, "JoinGroup", f"{about} before it has assigned", again.generation_id, generation)
+        await self.said(node, _sync(LED, again, b"all"), f"the leader of {LED}", "NONE")
+        anew = await self.said(node, _join(LED, member), f"the leader of {LED} that joins again", "NONE")
+        self.holds(node, "JoinGroup", about, anew.generation_id, generation + 1)
+        given = await self.said(node, _sync(LED, anew, b"more"), f"the leader of {LED} that assigns anew", "NONE")
+        self.holds(node, "SyncGroup", f"what the leader of {LED} has", given.assignment.decode(), "more")
+        kind = messages.LeaveGroupRequest
+        gone = kind.MemberIdentity(member_id=member)
+        # Before version 3 one member leaves, who is named beside.
+        leave = kind(group_id=LED, member_id=member, members=[gone])
+        await self.said(node, leave, f"the leader of {LED} that leaves", "NONE")
 
     # KIP-848 -----------------------------------------------------------------------------------------------------
 
@@ -203,6 +210,33 @@ class _Member:
         self.epoch = response.member_epoch
         if response.assignment is not None:
             self.has = {(of.topic_id, index) for of in response.assignment.topic_partitions for index in of.partitions}
+
+
+def _join(group: str, member: str, instance: str | None = None) -> Any:
+    kind = messages.JoinGroupRequest
+    return kind(
+        group_id=group,
+        session_timeout_ms=LONG_MS,
+        rebalance_timeout_ms=LONG_MS,
+        member_id=member,
+        group_instance_id=instance,
+        protocol_type=TYPE,
+        protocols=[kind.JoinGroupRequestProtocol(name="any", metadata=b"")],
+    )
+
+
+def _sync(group: str, joined: Any, assigns: bytes, instance: str | None = None) -> Any:
+    """By a member that assigns all there is to itself, if it leads."""
+    kind = messages.SyncGroupRequest
+    return kind(
+        group_id=group,
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        group_instance_id=instance,
+        protocol_type=TYPE,
+        protocol_name="any",
+        assignments=[kind.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assigns)],
+    )
 
 
 def _commit(topic: TopicMetadata, member: str, generation: int) -> Any:
