@@ -432,6 +432,13 @@ RULES = (
         ("failed-for-nothing",),
     ),
     Rule(
+        "Automatic commits succeed where nothing is wrong and the group is not between two generations",
+        "client.md#a-consumer-in-a-group",
+        "commits of a consumer come one after the other, and each makes room for the next",
+        liveness.not_committed_for_nothing,
+        ("not-committed",),
+    ),
+    Rule(
         "When the last fault is over, every partition is readable",
         "storage.md#after-a-crash",
         "recovery cuts off what is not whole, and opens the rest",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from tests.simulation.history import Event, Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly
@@ -52,6 +53,9 @@ EXCUSED_TYPES = (
 
 OF_AN_OLDER_GENERATION = frozenset({"ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"})
 """What a coordinator says of a commit in the name of what a member was before a rebalance."""
+
+NOT_COMMITTED: Final = "offsets were not committed automatically"
+"""What a consumer says of a commit of its own that has failed."""
 
 NEAR_S = 0.1
 """Who makes topics in less time is near enough to brokers that nothing takes as long as a request may."""
@@ -180,8 +184,7 @@ def failed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
             continue
         if error.get("code") in EXCUSED or error["type"].rpartition(".")[2] in EXCUSED_TYPES:
             continue
-        # What a member asks its coordinator for waits behind its JoinGroup, and that for members that take their time.
-        if error.get("code") is None and (not is_near or call.f in ("commit", "committed")):
+        if error.get("code") is None and not is_near:
             continue
         since = max(call.began - facts.bounds.undisturbed, begun)
         if call.began < begun or facts.troubled(since, call.ended):
@@ -190,7 +193,11 @@ def failed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
             continue
         if error.get("code") == "UNKNOWN_MEMBER_ID" and _has_not_polled(facts, call):
             continue
-        if error.get("code") in OF_AN_OLDER_GENERATION and _has_rebalanced(facts, call):
+        # What a member asks its coordinator for waits behind its JoinGroup, and that for members that take their time.
+        waits = error.get("code") is None and call.f in ("commit", "committed")
+        if (waits or error.get("code") in OF_AN_OLDER_GENERATION) and _has_rebalanced(
+            facts, call.process, call.began, call.ended
+        ):
             continue
         what = f"{call.f} of {call.process} failed, and nothing was wrong: {error['message']}"
         yield anomaly("failed-for-nothing", what, call)
@@ -205,17 +212,45 @@ def _has_not_polled(facts: Facts, call: Operation) -> bool:
     return bool(intervals) and call.ended - last >= min(intervals)
 
 
-def _has_rebalanced(facts: Facts, call: Operation) -> bool:
-    """Whether its group may have come to another generation while it was made, in the name of the one before: some
-    member has got or given up partitions not long before or after."""
-    groups = {each.process: each.value.get("group") for each in facts.operations.of("subscribe")}
-    since, until = call.began - facts.bounds.undisturbed, call.ended + facts.bounds.undisturbed
+def _has_rebalanced(facts: Facts, process: str, began: float, ended: float) -> bool:
+    """Whether the group of a process may have come to another generation between two moments, or not long before or
+    after: some member has got or given up partitions, has come, or has gone."""
+    groups = {each.process.partition("#")[0]: each.value.get("group") for each in facts.operations.of("subscribe")}
+    own = groups.get(_actor(process))
+    since, until = began - facts.bounds.undisturbed, ended + facts.bounds.undisturbed
     return any(
-        event.f in ("assign", "revoke", "lost")
+        event.f in ("assign", "revoke", "lost", "subscribe", "close")
         and since <= event.at <= until
-        and groups.get(event.process) == groups.get(call.process)
+        and groups.get(_actor(event.process)) == own
         for event in facts.history
     )
+
+
+def _actor(process: str) -> str:
+    """Whose life or thread a process is."""
+    return process.partition("#")[0].partition("/")[0]
+
+
+def not_committed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
+    """What a member commits by itself is committed, where nothing was wrong for a while and its group did not
+    rebalance: nobody calls for that, and nobody is told but its log."""
+    made = facts.operations.of("create_topic")
+    begun = min((each.ended for each in made), default=0.0)
+    is_near = all(each.ended - each.began < NEAR_S for each in made if each.type == "ok")
+    if facts.clock_jumped or not is_near or any(topic.deletes for topic in facts.topics.values()):
+        return
+    for event in facts.history:
+        if event.f != "logged" or NOT_COMMITTED not in str(event.value.get("message")):
+            continue
+        since = event.at - 1.5 * facts.bounds.undisturbed  # it has waited for its answer
+        if since < begun or facts.troubled(since, event.at) or facts.was_late(_actor(event.process), since, event.at):
+            continue
+        if facts.killed(event.process, 0.0) > event.at and not _has_rebalanced(
+            facts, event.process, event.at, event.at
+        ):
+            what = f"{event.process} has not committed what it was given, and nothing was wrong"
+            yield anomaly("not-committed", f"{what}: {event.value['message']}", event)
+            return
 
 
 def unavailable(facts: Facts) -> Iterator[Anomaly]:

@@ -10,9 +10,7 @@ from tests.simulation.history import Event
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import Facts, Place, Read
 from tests.simulation.judge.groups import Holding, forgotten, holdings
-
-NOT_COMMITTED: Final = "offsets were not committed automatically"
-"""What a consumer says of a commit of its own that has failed."""
+from tests.simulation.judge.liveness import NOT_COMMITTED
 
 AWAKE_S: Final = 4.0
 """Between two polls of a member that is there."""

@@ -280,7 +280,7 @@ SLIPS_OF_THE_CLIENT = (
             ),
         ),
         "a commit that nobody follows is never over: who leaves waits for it",
-        ("failed-for-nothing", "group-stalled"),
+        ("failed-for-nothing", "not-committed", "group-stalled"),
         50,
         "",
     ),

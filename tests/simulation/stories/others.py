@@ -314,5 +314,43 @@ def a_record_is_refused_a_while_after_a_fault(story):
 
 @innocent
 def an_answer_about_offsets_waits_behind_that_to_a_join(story):
+    story.call("c", "subscribe", group="g", topics=["t"], reset="earliest")
     error = {"type": "tagwire.errors.RequestTimeoutError", "code": None, "message": "no answer"}
     story.call("c", "committed", "fail", {"error": error}, group="g", partitions=[["t", 0]])
+
+
+def _waits(story, f, rebalanced):
+    """A call of a member about offsets that has no answer in time, or an automatic commit, long after it has joined."""
+    made = story.begin("admin", "create_topic", topic="t", partitions=1, configs={})
+    story.clock += 0.05 - 1
+    story.end(made)
+    story.call("c", "subscribe", group="g", topics=["t"], reset="earliest", auto_commit=True)
+    story.wait(30)
+    if rebalanced:
+        story.assign("c", 1)
+    if f is None:
+        message = "offsets were not committed automatically: one before it has no response yet"
+        story.note("c", "logged", logger="tagwire.client", level="WARNING", message=message)
+        return
+    error = {"type": "tagwire.errors.RequestTimeoutError", "code": None, "message": "no answer"}
+    story.call("c", f, "fail", {"error": error}, group="g", partitions=[["t", 0]])
+
+
+@planted("failed-for-nothing")
+def _an_answer_about_offsets_does_not_come_and_nobody_joins(story):
+    _waits(story, "committed", rebalanced=False)
+
+
+@innocent
+def _an_answer_about_offsets_waits_behind_that_to_a_join_long_after_the_first(story):
+    _waits(story, "committed", rebalanced=True)
+
+
+@planted("not-committed")
+def _an_automatic_commit_fails_and_nothing_was_wrong(story):
+    _waits(story, None, rebalanced=False)
+
+
+@innocent
+def _an_automatic_commit_fails_while_its_group_rebalances(story):
+    _waits(story, None, rebalanced=True)
