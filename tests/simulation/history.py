@@ -91,8 +91,8 @@ FIELDS: dict[str, tuple[str, str]] = {
     ),
     "resources": ("node phase memory tasks threads descriptors", ""),
     # When everything is over: `more`: {class and attribute: [how many things it held, or its number, and the same
-    # after a restart]}.
-    "kept": ("node more", ""),
+    # after a restart]}; `of_transactions`: what it held of those, in the same way.
+    "kept": ("node more of_transactions", ""),
     "logged": ("node logger level message error", ""),
     # A whole partition after `quiet`, from its log start to its end by `isolation`; `records`: [[offset, name], ...].
     # `sought`: from an offset, up to another, the records that were given; `timed`: a time, the offset that was told

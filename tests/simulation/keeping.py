@@ -19,6 +19,16 @@ _GROWING: Final = (dict, list, set, deque, bytearray)
 _HOLDING: Final = (dict, list, set, deque, tuple, frozenset)
 
 
+OF_TRANSACTIONS: Final = (
+    "GroupOffsets._pending",
+    "Groups._in_transactions",
+    "ProducerState._open",
+    "Transactions._hanging",
+    "Transactions._marked",
+)
+"""What is held of a transaction until it has ended. A restart reads the logs, and may keep some of it for ever, too."""
+
+
 def kept_by(root: object) -> dict[str, int]:
     """By class and attribute, how many things the collections there hold, in all objects that `root` leads to; of whole
     numbers there, their sum."""
@@ -69,6 +79,7 @@ def _attributes(thing: object) -> Iterator[tuple[str, object]]:
 
 def note_kept(history: History, machine: str, before: dict[str, int], after: dict[str, int]) -> None:
     """Notes of which collections a broker had more than it has after a restart, when nobody has been there since, and
-    which of its numbers were greater."""
+    which of its numbers were greater; and what it had of transactions."""
     grown = {where: [count, after.get(where, 0)] for where, count in before.items() if count > after.get(where, 0)}
-    history.note(machine, "kept", node=machine, more=grown)
+    held = {where: before[where] for where in OF_TRANSACTIONS if where in before}
+    history.note(machine, "kept", node=machine, more=grown, of_transactions=held)

@@ -72,8 +72,15 @@ def leaks(facts: Facts) -> Iterator[Anomaly]:
                     continue
                 told = f"{value['node']} began with {before[what]} {what}, and ends with {value[what]}"
                 yield anomaly(f"leaked-{what}", told, begun, sample)
+    open_ = {
+        (sample.invoked.value["topic"], sample.invoked.value["partition"]): sample.invoked.value.get("open")
+        for sample in facts.operations.of("partition_state")
+    }
     for sample in facts.operations.of("kept"):
         value = sample.invoked.value
+        for where, count in value.get("of_transactions", {}).items() if not any(open_.values()) else ():
+            told = f"{value['node']} has {count} in {where} when no transaction is open"
+            yield anomaly("leaked-memory", told, sample)
         for where, (count, after) in value["more"].items():
             if where in BOUNDED or where in PAST or where.partition(".")[0] in PAST or where.endswith(NAMES):
                 continue

@@ -173,6 +173,22 @@ def _a_broker_holds_more_than_a_restart_finds(story):
     story.note("broker", "kept", node="broker", more={"Partition._watchers": [4, 0]})
 
 
+def _has_of_transactions(story, *open_):
+    story.state(high_watermark=4, open=[[1, 0, 2, 5.0]])
+    story.state(high_watermark=4, open=list(open_))
+    story.note("broker", "kept", node="broker", more={}, of_transactions={"Groups._in_transactions": 2})
+
+
+@planted("leaked-memory")
+def _a_broker_holds_what_transactions_have_left_that_are_over(story):
+    _has_of_transactions(story)
+
+
+@innocent
+def _a_broker_holds_what_is_of_a_transaction_that_is_open(story):
+    _has_of_transactions(story, [1, 0, 2, 5.0])
+
+
 def _open_after(story, seconds, timeout, where="ProducerState._open"):
     story.call("d", "sink_batch", sink="s", batch=1, topic="u", rows=[], transaction_timeout=timeout)
     story.wait(seconds)
