@@ -5,7 +5,6 @@ from __future__ import annotations
 from .defect import Defect, Edit
 
 _CORE = "tagwire.client.consuming.consumer_core:ConsumerCore"
-_WORK = "tagwire.client.consuming.consumer_work:ConsumerWork"
 _CLASSIC = "tagwire.client.consuming.classic_membership:ClassicMembership"
 _WATCH = "tagwire.client.consuming.topic_watch:TopicWatch"
 _ACCUMULATOR = "tagwire.client.producing.record_accumulator:RecordAccumulator"
@@ -226,20 +225,6 @@ SLIPS_OF_THE_CLIENT = (
         "a producer takes the partitions of its last transaction for those of the next one",
         ("unavailable", "stuck-transaction"),
         50,
-        "",
-    ),
-    Defect(
-        "lost-and-still-committed",
-        (
-            Edit(
-                f"{_WORK}.lose",
-                "            one.is_lost = True\n",
-                "            one.is_lost = False\n",
-            ),
-        ),
-        "partitions that are another member's by now are committed once more when they are lost",
-        ("fenced-commit", "group-offset-back"),
-        300,
         "",
     ),
     Defect(
