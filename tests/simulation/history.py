@@ -79,6 +79,8 @@ FIELDS: dict[str, tuple[str, str]] = {
     "broker_paused": ("node seconds", ""),
     # A coordinator takes an EndTxn whose client has given it up.
     "late_end": ("node transactional_id producer_id epoch commit version", ""),
+    # A coordinator takes what a member commits, in the generation, or member epoch, in which it was sent.
+    "commit_taken": ("node group member generation offsets", ""),
     # Any other fault, and its end; `quiet`: from here on there are none, and all that waits has to go on.
     "fault": ("fault target seconds detail", ""),
     "heal": ("fault target detail", ""),

@@ -28,6 +28,7 @@ def prepare() -> None:
     from tagwire.kernel.checksum import checksum
 
     from . import disk_auditing, judge, late_ends, observing, planted, protocol, simulated_host, workload  # noqa: F401
+    from .taken_commits import taken_commits_noted  # noqa: F401
     from .world import world  # noqa: F401
 
     with suppress(ImportError):
@@ -62,6 +63,7 @@ def _run(plan: Plan, wants_history: bool, wants_trace: bool) -> Outcome:
     from .observing import Observer
     from .protocol import Protocol
     from .simulated_host import SimulatedHost
+    from .taken_commits import taken_commits_noted
     from .world.world import World
 
     lines: list[str] = []
@@ -85,7 +87,7 @@ def _run(plan: Plan, wants_history: bool, wants_trace: bool) -> Outcome:
 
     found: list[Found] = []
     try:
-        with late_ends_noted(world.network, history):
+        with late_ends_noted(world.network, history), taken_commits_noted(history):
             world.run(main)
     except WorldError as error:
         found.append(Found(type(error).__name__.lower(), str(error)))

@@ -264,6 +264,13 @@ RULES = (
         ("fenced-commit",),
     ),
     Rule(
+        "A commit that waited while its partition was given up is not sent in a later generation",
+        "client.md#a-consumer-in-a-group",
+        "`PendingCommit` remembers the membership and the assignment that it was asked for under",
+        groups.committed_when_gone,
+        ("fenced-commit",),
+    ),
+    Rule(
         "Log start, last stable offset and high watermark never go back",
         "storage.md#what-is-on-the-disk-when",
         "the log start is on the disk before records are deleted; nothing is readable before it is synced",

@@ -451,3 +451,29 @@ def fenced_commits(facts: Facts) -> Iterator[Anomaly]:
                     what = f"{topic}-{partition} was {other.process}'s, and was committed by {by}"
                     yield anomaly("fenced-commit", what, other.given, commit)
                     break
+
+
+def committed_when_gone(facts: Facts) -> Iterator[Anomaly]:
+    """What a member has given up, or lost, it commits no more in a later generation: by then it is another's."""
+    processes: dict[str, str] = {}
+    gone: dict[tuple[str, Place], Event] = {}
+    for event in facts.history:
+        value = event.value
+        if event.f == "commit_taken":
+            process = processes.get(value["member"], "")
+            for topic, partition, offset in value["offsets"]:
+                left = gone.get((process, (topic, partition)))
+                if left is not None and value["generation"] > left.value["generation"]:
+                    by = f"{process}, which had given it up in generation {left.value['generation']}"
+                    what = f"{topic}-{partition} was committed at {offset} in generation {value['generation']} by {by}"
+                    yield anomaly("fenced-commit", what, left, event)
+                    return
+        elif event.f in ("assign", "revoke", "lost") and event.type != "invoke":
+            if value.get("member") and value.get("generation") is not None:
+                processes[value["member"]] = event.process
+                for topic, partition in value["partitions"]:
+                    gone.pop((event.process, (topic, partition)), None)
+                    if event.f != "assign":
+                        gone[event.process, (topic, partition)] = event
+        elif event.f == "poll" and event.type == "ok" and value.get("member"):
+            processes[value["member"]] = event.process

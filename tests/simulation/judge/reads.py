@@ -161,6 +161,26 @@ def sought(facts: Facts) -> Iterator[Anomaly]:
             yield anomaly("seek-ignored", where, *shown)
         elif skipped := left_out(facts, read, offset, first):
             yield anomaly("seek-ignored", f"{where}, past {skipped[0]} at @{skipped[1]}", *shown, skipped[2])
+        elif _is_before_the_end(facts, read, asked, offset):
+            what = f"{where}, which was there before: @{offset} was gone, and auto.offset.reset is latest"
+            yield anomaly("seek-ignored", what, *shown)
+
+
+def _is_before_the_end(facts: Facts, read: Read, asked: Event, offset: int) -> bool:
+    """Whether a reader that goes on at the end, where its position is gone, was given what was there before it sought
+    a position that was gone by then."""
+    if _reset(facts, read) != {"latest"}:
+        return False
+    first = facts.sends.get(read.records[0][1])
+    # For readers of committed records the end is before what is open.
+    if first is None or first.type != "ok" or first.ended >= asked.at or first.value.get("transaction") is not None:
+        return False
+    return any(
+        (sample.invoked.value["topic"], sample.invoked.value["partition"]) == read.place
+        and sample.began < asked.at
+        and sample.invoked.value.get("log_start", 0) > offset
+        for sample in facts.operations.of("partition_state")
+    )
 
 
 def paused(facts: Facts) -> Iterator[Anomaly]:

@@ -283,6 +283,31 @@ def _a_fenced_member_is_refused(story):
     story.commit(3, generation=1, end="fail")
 
 
+def _commits_when_gone(story, generation, *, again=False):
+    """A member gives a partition up in generation 2, and its coordinator takes a commit of it."""
+    for _ in range(2):
+        story.assign("c", 1)
+        story.assign("c", 2, f="revoke")
+    if again:
+        story.assign("c", 2)
+    story.note("broker", "commit_taken", group="g", member="c", generation=generation, offsets=[["t", 0, 3]])
+
+
+@planted("fenced-commit")
+def _a_commit_that_waited_is_sent_in_the_next_generation(story):
+    _commits_when_gone(story, 3)
+
+
+@innocent
+def _a_commit_is_taken_after_its_partition_was_given_up(story):
+    _commits_when_gone(story, 2)
+
+
+@innocent
+def _a_partition_that_came_back_is_committed_in_the_next_generation(story):
+    _commits_when_gone(story, 3, again=True)
+
+
 def _stable(story, *held, has):
     story.note("world", "quiet")
     for partition in held:

@@ -134,8 +134,15 @@ class Consuming(Actor):
 
     async def _commit_async(self, consumer: AsyncConsumer) -> None:
         offsets = await self.positions(consumer)
-        if not offsets:
-            return
+        if offsets:
+            await self._commit_beside(consumer, offsets)
+
+    async def _commit_often(self, consumer: AsyncConsumer) -> None:
+        """Commits again and again, as one does who commits after each record: all but the first wait."""
+        for _ in range(self.random.randint(3, 8)):
+            await self._commit_async(consumer)
+
+    async def _commit_beside(self, consumer: AsyncConsumer, offsets: Mapping[TopicPartition, int]) -> None:
         op = self.history.invoke(self.process, "commit", **self._as_member(consumer, offsets))
 
         def done(_: Mapping[TopicPartition, OffsetAndMetadata], error: Exception | None) -> None:
@@ -168,6 +175,13 @@ class Consuming(Actor):
                 await self.sleep(self.random.choice([0.0, 0.01, 0.2]))
             known = self.random.randint(0, self.given.get(partition, 0))
             await self.seek(consumer, partition, self.random.choice([EARLIEST, LATEST, known]))
+
+    async def _seek_back(self, consumer: AsyncConsumer) -> None:
+        """Reads something again, which may be gone."""
+        read = sorted(partition for partition in consumer.assignment() if self.given.get(partition))
+        if read:
+            partition = self.random.choice(read)
+            await self.seek(consumer, partition, self.random.randrange(self.given[partition]))
 
     async def _seek_at_once(self, consumer: AsyncConsumer) -> None:
         """Seeks while it is still looked up where its group stands."""

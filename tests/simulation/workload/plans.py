@@ -14,6 +14,7 @@ from tests.simulation.workload.close_ups import close_up
 from tests.simulation.workload.planned_actors import admin, group, movers, producer, sinks, transactions
 from tests.simulation.workload.planned_faults import RELEASES, faults
 from tests.simulation.workload.stage import Spec
+from tests.simulation.workload.stragglers import stragglers
 
 SETTLE = 25.0
 LAST = ([], ["broker_kill"], ["broker_power"], ["broker_stop"])
@@ -22,7 +23,7 @@ LAST = ([], ["broker_kill"], ["broker_power"], ["broker_stop"])
 def plan(seed: int) -> Spec:
     """The plan of a seed: seed, duration and settle (seconds), cluster, topics, actors, nemesis; last: what befalls
     the broker once more when everybody has gone, before what there is is read."""
-    if (near := calm(seed) or close_up(seed)) is not None:
+    if (near := calm(seed) or stragglers(seed) or close_up(seed)) is not None:
         return {"seed": seed, "settle": SETTLE, **near}
     random = Random(f"plan/{seed}")
     drawn: Spec = {
