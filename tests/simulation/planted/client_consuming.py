@@ -44,7 +44,7 @@ CONSUMING = (
         ),
         "a commit that waited is sent for partitions that are others' by now: their offsets go back",
         ("fenced-commit", "group-offset-back"),
-        1000,
+        200,
         "tests/client/test_commits_in_memory.py::test_a_commit_that_waited_while_its_member_was_lost_does_not_take_the_next_owners_offset_back[classic]",
     ),
     Defect(
