@@ -160,6 +160,21 @@ def test_a_timestamp_finds_the_first_record_that_is_not_older(tmp_path, batch, o
     assert log.newest() == (newest, timestamps.index(newest))
 
 
+@pytest.mark.parametrize("order", ["falling", "shuffled", "newest in the active segment"])
+def test_the_newest_record_is_one_that_was_not_deleted(tmp_path, batch, order):
+    log = create_log(Files(), tmp_path, SMALL)
+    starts = [1000 - 10 * i if order == "falling" else 1000 + (i * 37) % 50 * 10 for i in range(50)]
+    if order == "newest in the active segment":
+        starts[-1] = 2000
+    for start in starts:
+        add(log, batch(4, timestamp=start))
+    timestamps = [start + i for start in starts for i in range(4)]
+    for before in range(1, len(timestamps), 3):  # up to the midst of a segment and of a batch, too
+        log.delete_before(before, lambda start: None)
+        newest = max(timestamps[before:])
+        assert log.newest() == (newest, timestamps.index(newest, before))
+
+
 def test_records_without_a_timestamp_are_found_by_none(log, batch):
     assert log.newest() is None
     log.append([batch(1, timestamp=-1)])

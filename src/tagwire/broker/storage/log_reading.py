@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tagwire.broker.storage.scan import ending_before, last_offsets
 from tagwire.broker.storage.segment import EMPTY, LogSegment
@@ -100,6 +100,30 @@ class LogView:
                     if record.timestamp >= timestamp and record.offset >= self.start:
                         return record.timestamp, record.offset
         return None
+
+    def newest(self) -> tuple[int, int] | None:
+        """See `PartitionLog.newest`."""
+        timestamp = self.newest_timestamp()
+        found = self.offset_for_timestamp(timestamp) if timestamp >= 0 else None
+        if found is None and timestamp >= 0 and self.segments[0].base_offset < self.start:
+            # Perhaps it is in the part of a segment that was deleted: of that one its index knows nothing else.
+            timestamp = self._newest_in_the_first()
+            if self.segments[0].base_offset < self.end.segment:
+                timestamp = max(timestamp, replace(self, segments=self.segments[1:]).newest_timestamp())
+            found = self.offset_for_timestamp(timestamp) if timestamp >= 0 else None
+        return found
+
+    def _newest_in_the_first(self) -> int:
+        """The greatest timestamp that the first segment holds from the start of the log on; -1 where there is none."""
+        segment, newest = self.segments[0], -1
+        for batch in segment.batches_since(0, self._limit(segment)):
+            if batch.base_offset >= self.start:
+                newest = max(newest, batch.max_timestamp)
+            elif batch.last_offset >= self.start:
+                batch.verify()
+                records = batch.records(max_decompressed=MAX_DECOMPRESSED)
+                newest = max([newest, *(each.timestamp for each in records if each.offset >= self.start)])
+        return newest
 
     def newest_timestamp(self) -> int:
         """The greatest timestamp, ms; -1 where there is none."""

@@ -165,8 +165,7 @@ class ReadableLog:
         None where there is none, or where compaction took it: its timestamp is still that of its batch. Raises as
         `offset_for_timestamp`.
         """
-        timestamp = self._viewed(LogView.newest_timestamp)
-        return self.offset_for_timestamp(timestamp) if timestamp >= 0 else None
+        return self._viewed(LogView.newest)
 
     def _view(self) -> LogView:
         return LogView(self.directory.name, self._segments, self.start_offset, self._visible, self.dialect)
