@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tagwire.broker import scheduler
 from tagwire.broker.registry import load_handlers
+from tagwire.broker.topic import INTERNAL
 from tagwire.spark.sink import driver
 
 from .history import History
@@ -66,6 +67,8 @@ class SimulatedHost:
         )
         for name, seconds in cluster.get("upkeep", {}).items():  # a broker that starts reads them
             setattr(scheduler, name, seconds)
+        for configs in INTERNAL.values():  # of this process alone, which is a world's
+            cast("dict[str, str | None]", configs).update(cluster.get("coordinators", {}))
         self._starting: int | None = None
         self._start_began = 0.0
         self.bootstrap = self.brokers.bootstrap

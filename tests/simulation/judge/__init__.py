@@ -208,6 +208,13 @@ RULES = (
         ("group-offset-lost", "group-offset-back", "group-offset-unknown", "aborted-offset"),
     ),
     Rule(
+        "What a group had committed of a topic is not told of the next topic of that name",
+        "groups-on-the-wire.md",
+        "`OffsetCommits.forget_topics`, before a deletion is answered",
+        groups.of_deleted_topics,
+        ("old-topic-offset",),
+    ),
+    Rule(
         "A member begins where its group stands",
         "client.md#a-consumer-in-a-group",
         "offsets are fetched after the assignment, and wait for pending transactions",

@@ -152,6 +152,30 @@ def _unexplained(facts: Facts, where: str, group: str, place: Place, offset: int
     return anomaly("group-offset-unknown", f"{where} is {offset}, which nobody committed last", shown, read)
 
 
+def of_deleted_topics(facts: Facts) -> Iterator[Anomaly]:
+    """What a group had committed of a topic goes with it: of the next of its name it has no offset until it commits
+    one."""
+    if facts.losses_of(GROUPS):
+        return
+    written = registers(facts)
+    for read in facts.operations.of("committed", "describe_group"):
+        if read.type != "ok" or commits_by_itself(facts, read.value["group"]):
+            continue
+        for topic, partition, offset in read.value["offsets"]:
+            deletes = [each for each in facts.topic(topic).deletes if each.type == "ok" and each.ended < read.began]
+            if offset is None or not deletes:
+                continue
+            last = max(deletes, key=lambda each: each.began)
+            if facts.troubled(last.began, last.ended):
+                continue  # what a disk refuses to forget then goes with the next start
+            writes = written.get((read.value["group"], topic, partition), [])
+            before = [write for write in writes if write.end < last.began and write.offset == offset]
+            if before and all(write.end < last.began for write in writes if write.began < read.ended):
+                where = f"{topic}-{partition} of {read.value['group']}"
+                what = f"{where} is {offset}, which was committed before {topic} was deleted"
+                yield anomaly("old-topic-offset", what, before[-1].shown, last, read)
+
+
 def where_members_begin(facts: Facts) -> Iterator[Anomaly]:
     """A member that is given a partition begins where its group stands: it neither repeats nor leaves out."""
     written = registers(facts)

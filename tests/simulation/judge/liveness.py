@@ -177,10 +177,12 @@ def failed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
     made = facts.operations.of("create_topic")
     begun = min((each.ended for each in made), default=0.0)
     is_near = all(each.ended - each.began < NEAR_S for each in made if each.type == "ok")
-    deletes = any(topic.deletes for topic in facts.topics.values())
+    deleted = min((each.began for topic in facts.topics.values() for each in topic.deletes), default=float("inf"))
     for call in facts.operations.of(*CALLS):
         error = call.value.get("error")
-        if error is None or call.completed is None or not error["type"].startswith("tagwire.") or deletes:
+        if error is None or call.completed is None or not error["type"].startswith("tagwire."):
+            continue
+        if call.ended >= deleted:
             continue
         if error.get("code") in EXCUSED or error["type"].rpartition(".")[2] in EXCUSED_TYPES:
             continue

@@ -151,7 +151,7 @@ SECOND_THOUGHTS = (
             ),
         ),
         "a reader does not tell its fetch session of a newer leader epoch or topic, only of offsets",
-        ("unavailable", "unseen", "group-stalled", "poll-skip"),
+        ("unavailable", "unseen", "group-stalled", "poll-skip", "not-refused"),
         50,
         "",
     ),

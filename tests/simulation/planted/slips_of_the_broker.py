@@ -324,7 +324,7 @@ SLIPS_OF_THE_BROKER = (
             ),
         ),
         "a topic that is made anew has the offsets that groups committed of the one before",
-        ("group-offset-back", "group-skip", "group-unseen", "group-offset-unknown", "not-refused"),
+        ("old-topic-offset", "group-offset-back", "group-skip", "group-unseen", "group-offset-unknown"),
         100,
         "",
     ),

@@ -330,3 +330,43 @@ def _a_member_does_not_take_what_it_was_given(story):
 @innocent
 def _a_member_holds_what_it_has(story):
     _stable(story, 0, 1, has=[0, 1])
+
+
+@planted("old-topic-offset")
+def _a_group_stands_in_a_topic_where_it_stood_in_the_one_before(story):
+    story.create()
+    story.commit(3)
+    story.call("admin", "delete_topic", topic="t")
+    story.create()
+    story.committed(3)
+
+
+@innocent
+def _a_group_has_committed_in_the_topic_that_was_made_anew(story):
+    story.create()
+    story.commit(3)
+    story.call("admin", "delete_topic", topic="t")
+    story.create()
+    story.commit(3)
+    story.committed(3)
+
+
+@innocent
+def _a_commit_was_under_way_while_its_topic_was_deleted(story):
+    story.create()
+    waits = story.begin("c", "commit", group="g", offsets=[["t", 0, 3]])
+    story.call("admin", "delete_topic", topic="t")
+    story.create()
+    story.end(waits)
+    story.committed(3)
+
+
+@innocent
+def _a_disk_refuses_to_forget_what_was_committed_of_a_topic(story):
+    story.create()
+    story.commit(3)
+    story.note("nemesis", "fault", fault="disk_error", target=None, detail={"operation": "write"})
+    story.call("admin", "delete_topic", topic="t")
+    story.note("nemesis", "heal", fault="disk_error", target=None, detail={"operation": "write"})
+    story.create()
+    story.committed(3)

@@ -24,9 +24,12 @@ from tests.simulation.workload.nemesis import Faults, Nemesis
 from tests.simulation.workload.producing import Producing
 from tests.simulation.workload.refusing import Refusing, Waiting
 from tests.simulation.workload.remembering import Remembering
+from tests.simulation.workload.repeating import Repeating
 from tests.simulation.workload.resending import Resending
+from tests.simulation.workload.returning import Returning
 from tests.simulation.workload.sinking import Sinking
 from tests.simulation.workload.stage import PATIENCE, Actor, Phase, Spec, Stage, is_refusal
+from tests.simulation.workload.storing import ANEW, Storing
 from tests.simulation.workload.transacting import Transacting
 
 KINDS: dict[str, type[Actor]] = {
@@ -44,6 +47,9 @@ KINDS: dict[str, type[Actor]] = {
 
 UPKEEP_S = 12.0
 """By then a broker has done all that it does by the clock, as often as plans have it."""
+
+COMPACTION_S = 1.0
+"""How long one of a small log takes."""
 
 SET_BACK_S = 60.0
 SLOW_S = 0.2
@@ -126,10 +132,13 @@ def run(plan: Spec, host: Host, history: History) -> None:
     for spec in plan["actors"]:
         _ended(running[spec["name"]], spec["name"], history, KINDS[spec["kind"]].patience)
     if host.has_upkeep:
+        compacted = plan["cluster"].get("upkeep", {}).get("COMPACTION_EVERY_S", 0.0) + COMPACTION_S
+        done("storing", Storing, compacted=compacted)
         _fail(host, history, lambda: done("failing", Failing))
     done("resending", Resending)
     done("remembering", Remembering, moment="before")
     if host.moves:
+        _away_and_back(host, stage, start)
         _move(host, stage, groups, start)
         done("refused-again", Refusing)
     # Whatever was only in memory is gone before it is looked at.
@@ -144,6 +153,7 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("remembering-later", Remembering, moment="later")
         done("foreign", Foreign)
         done("foreign-members", ForeignMembers)
+        done("repeating", Repeating)
         host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)
         configs = [spec.get("configs", {}) for spec in (*plan["actors"], *plan["topics"])]
         done("forsaking", Forsaking, ages=not any("retention.ms" in each for each in configs))
@@ -191,6 +201,32 @@ def _move(host: Host, stage: Stage, groups: list[str], start: Callable[[str], No
     nemesis = Nemesis(steps, host.faults, stage, start)
     _ended(host.start("moving", nemesis.main), "moving", stage.history, PATIENCE)
     _ended(waiting, "waiting", stage.history, PATIENCE)
+
+
+def _away_and_back(host: Host, stage: Stage, start: Callable[[str], None]) -> None:
+    """Lets another node lead what somebody reads, and the one before again."""
+    if ANEW not in stage.topics:
+        return
+    random = stage.random("returns")
+    home = random.randint(1, 3)
+    moves = iter(range(1, 10))
+
+    def led(partition: int, node: int) -> None:
+        steps = [{"at": 0.0, "kind": "move_leader", "topic": ANEW, "partition": partition, "node": node}]
+        name = f"returning-{next(moves)}"
+        _ended(host.start(name, Nemesis(steps, host.faults, stage, start).main), name, stage.history, PATIENCE)
+
+    for partition in (0, 1):
+        led(partition, home)
+    reader = Returning(stage, {"name": "returning", "topic": ANEW, "pauses": random.random() < 0.7})
+    reading = host.start("returning", reader.main)
+    while not (reader.reads or reading.join(LOOK_S)):
+        pass
+    led(0, home % 3 + 1)
+    time.sleep(random.choice([0.0, 1.0]))
+    led(0, home)
+    reader.is_back = True
+    _ended(reading, "returning", stage.history, 3 * PATIENCE)
 
 
 def _ended(process: Running, name: str, history: History, patience: float) -> None:

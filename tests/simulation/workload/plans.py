@@ -23,13 +23,22 @@ LAST = ([], ["broker_kill"], ["broker_power"], ["broker_stop"])
 def plan(seed: int) -> Spec:
     """The plan of a seed: seed, duration and settle (seconds), cluster, topics, actors, nemesis; last: what befalls
     the broker once more when everybody has gone, before what there is is read."""
-    if (near := calm(seed) or stragglers(seed) or close_up(seed)) is not None:
-        return {"seed": seed, "settle": SETTLE, **near}
+    drawn = calm(seed) or stragglers(seed) or close_up(seed) or _of_everything(seed)
+    return {"seed": seed, "settle": SETTLE, **drawn, "cluster": drawn["cluster"] | _coordinators(seed)}
+
+
+def _coordinators(seed: int) -> Spec:
+    """coordinators: of the topics in which they keep what they know, so that these are compacted in some worlds. No
+    segment is smaller than what is stored of a group at once."""
+    random = Random(f"coordinators/{seed}")
+    often = {"segment.bytes": random.choice(["8192", "12288"]), "min.cleanable.dirty.ratio": "0.0"}
+    return {"coordinators": often if random.random() < 0.5 else {}}
+
+
+def _of_everything(seed: int) -> Spec:
     random = Random(f"plan/{seed}")
     drawn: Spec = {
-        "seed": seed,
         "duration": round(random.choice([random.uniform(4, 12), random.uniform(10, 40)]), 1),
-        "settle": SETTLE,
         "cluster": _cluster(random),
         "topics": _topics(random),
     }
