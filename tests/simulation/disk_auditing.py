@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tagwire.records.files.partition import partitions
+from tagwire.errors import TagwireError
+from tagwire.records.files.partition import PartitionFiles, partitions
+from tagwire.records.files.time_index import read_time_index
 from tagwire.records.files.transaction_index import read_transaction_index
 from tagwire.records.files.verify import verify_partition
 
@@ -22,9 +24,9 @@ MOST = 5
 """Faults that are told of a partition."""
 
 
-def note_files(world: World, machine: str, history: History) -> None:
+def note_files(world: World, machine: str, history: History, *, is_stopped: bool = False) -> None:
     """Notes of each partition on a machine's disk what is wrong with its files, and what its transaction indexes
-    hold."""
+    hold. Of a broker that runs some of what its indexes say is in memory alone."""
     node: File | Directory | None = world.disk(machine).root
     for name in Path(DATA_DIR).parts[1:]:
         node = node.names.get(name) if isinstance(node, Directory) else None
@@ -37,9 +39,25 @@ def note_files(world: World, machine: str, history: History) -> None:
             if partition.state is not None:
                 continue
             faults = [str(fault).replace(f"{root}/", "") for fault in verify_partition(partition)][:MOST]
+            faults += list(_untimed(partition))[:MOST] if is_stopped else []
             index = list(_aborted(partition.files("txnindex")))
             at = {"topic": partition.topic, "partition": partition.partition}
             history.note(machine, "files", **at, faults=faults, aborted=index)
+
+
+def _untimed(partition: PartitionFiles) -> Iterator[str]:
+    """Time indexes of segments that were closed, and say nothing of the newest record: who looks for its time passes
+    the segment."""
+    for segment in partition.segments[:-1]:
+        with segment:
+            try:
+                newest = max((batch.max_timestamp for _, batch in segment.batches()), default=-1)
+                entries = read_time_index(segment.beside(".timeindex").read_bytes(), segment.base_offset).entries
+            except (TagwireError, FileNotFoundError):
+                continue  # what is wrong is told already; an index that is not there is made anew
+            told = max((entry.timestamp for entry in entries), default=-1)
+        if told < newest:
+            yield f"{segment.path.name} has a record of {newest}, and its time index comes to {told}"
 
 
 def _aborted(paths: list[Path]) -> Iterator[list[Any]]:

@@ -59,7 +59,8 @@ class Observer:
         self._kept()
         if self._host.brokers.is_running:
             self._host.brokers.stop()
-            note_files(self._world, "broker", self._history)  # with what is only then written of what is appended to
+            # With what is only then written of what is appended to.
+            note_files(self._world, "broker", self._history, is_stopped=True)
 
     def _look(self) -> None:
         if not self._is_over:

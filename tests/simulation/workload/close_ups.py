@@ -167,6 +167,25 @@ def _writing(random: Random, duration: float) -> Spec:
     return {"topics": topics, "actors": actors, "nemesis": steps}
 
 
+def _unsynced(random: Random, duration: float) -> Spec:
+    """Leaders that move while what is written is not on the disk yet, and power that is lost then: epochs are there of
+    which every record is gone."""
+    topics = [_topic(1, random.choice([1, 2]), "steady", {"segment.bytes": random.choice([2048, 1 << 20])})]
+    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    steps: list[Spec] = []
+    at = random.uniform(0.8, 1.5)
+    while at < duration:
+        for _ in range(random.choice([1, 2])):
+            place = {"topic": "topic-1", "partition": random.randrange(topics[0]["partitions"])}
+            moved = {"kind": "move_leader", "seconds": 0.0, "node": random.randint(1, 3), **place}
+            steps.append({"at": round(at + random.uniform(0, 0.4), 3), **moved})
+        lost = {"kind": "broker_power", "seconds": round(random.uniform(0.05, 0.5), 3), "steps": 0}
+        steps.append({"at": round(at + random.uniform(0.2, 0.7), 3), **lost})
+        at += random.uniform(1.2, 2.5)
+    cluster = {"nodes": 3, "fsync": random.choice(["interval", "interval", "never", "batch"])}
+    return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": _cluster(random) | cluster}
+
+
 def _expiring(random: Random, duration: float) -> Spec:
     """What is written goes soon, by its size or its age, and the broker is killed meanwhile."""
     by_size: Spec = {"retention.bytes": random.choice([500, 2500]), "segment.bytes": 1024}
@@ -393,6 +412,7 @@ _ROOMS: tuple[Callable[[Random, float], Spec], ...] = (
     *[_endings] * 3,
     *[_cleaning] * 2,
     *[_writing] * 2,
+    _unsynced,
     *[_expiring] * 2,
     _changing,
     *[_sessions] * 2,

@@ -24,6 +24,11 @@ WRITTEN: Final[tuple[Change, ...]] = (
 )
 """Amid which a log is broken off that is written to."""
 
+ROLLED: Final[tuple[Change, ...]] = (("create", ".log"), ("create", ".log"), ("sync", ".log"))
+"""Amid which a segment is closed, and the next one begun."""
+
+SMALL: Final[Spec] = {"segment.bytes": 1024}
+
 REPLACED: Final[tuple[Change, ...]] = (
     *[("remove", ".log")] * 3,
     ("rename", ".log"),
@@ -82,6 +87,22 @@ def _written(random: Random, drawn: Spec) -> Spec:
     configs = {"segment.bytes": random.choice([4096, 16_384])}  # it takes no batch that is larger
     topics = [topic | {"configs": topic["configs"] | configs} for topic in drawn["topics"]]
     return _without_ends(drawn, power_amid(random, drawn["duration"], WRITTEN), actors=actors, topics=topics)
+
+
+def _rolled(random: Random, drawn: Spec) -> Spec:
+    """Segments of a batch each, that are closed when it has long been noted that all they hold is on the disk: their
+    indexes are not, when the power is lost."""
+    own = {
+        "value_size": 700,
+        "compression": "none",
+        "records": 25,
+        "burst": 1,
+        "pace": round(drawn["duration"] / 25, 3),
+    }
+    topics = [topic | {"partitions": 1, "configs": topic["configs"] | SMALL} for topic in drawn["topics"]]
+    cluster = drawn["cluster"] | {"upkeep": drawn["cluster"]["upkeep"] | {"RECOVERY_POINTS_EVERY_S": 0.1}}
+    more = {"actors": [actor | own for actor in drawn["actors"][:1]], "topics": topics, "cluster": cluster}
+    return _without_ends(drawn, power_amid(random, drawn["duration"], ROLLED), **more)
 
 
 def _replaced(random: Random, drawn: Spec) -> Spec:
@@ -169,7 +190,7 @@ def _undisturbed(drawn: Spec) -> Spec:
 
 _ROOMS: Final[Mapping[str, tuple[float, Callable[[Random, Spec], Spec]]]] = MappingProxyType(
     {
-        "_writing": (0.5, _written),
+        "_writing": (0.7, lambda random, drawn: random.choice((_written, _written, _rolled))(random, drawn)),
         "_cleaning": (0.5, _replaced),
         "_retrying": (0.3, _too_large),
         "_sinking": (0.8, _sunk),
