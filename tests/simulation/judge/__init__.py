@@ -209,7 +209,7 @@ RULES = (
     ),
     Rule(
         "What a group had committed of a topic is not told of the next topic of that name",
-        "groups-on-the-wire.md",
+        "storage.md#what-is-on-the-disk-when",
         "`OffsetCommits.forget_topics`, before a deletion is answered",
         groups.of_deleted_topics,
         ("old-topic-offset",),

@@ -309,6 +309,18 @@ def _a_record_is_refused_and_nothing_was_wrong(story):
 
 
 @planted("failed-for-nothing")
+def _a_record_is_refused_before_a_topic_is_deleted(story):
+    _failed(story)
+    story.call("admin", "delete_topic", topic="u")
+
+
+@innocent
+def _a_record_is_refused_after_a_topic_was_deleted(story):
+    story.call("admin", "delete_topic", topic="t")
+    _failed(story)
+
+
+@planted("failed-for-nothing")
 def _nobody_answers_and_nothing_was_wrong(story):
     _failed(story, None, "RequestTimeoutError")
 
