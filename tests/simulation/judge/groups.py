@@ -167,7 +167,7 @@ def of_deleted_topics(facts: Facts) -> Iterator[Anomaly]:
                 continue
             last = max(deletes, key=lambda each: each.began)
             if facts.troubled(last.began, last.ended):
-                continue  # what a disk refuses to forget then goes with the next start
+                continue  # what a disk refuses to forget is forgotten later
             writes = written.get((read.value["group"], topic, partition), [])
             before = [write for write in writes if write.end < last.began and write.offset == offset]
             if before and all(write.end < last.began for write in writes if write.began < read.ended):
