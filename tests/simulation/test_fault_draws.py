@@ -7,7 +7,7 @@ from random import Random
 
 from .workload.close_ups import close_up
 from .workload.fault_draws import UPON, crash_moment, disk_steps, network_steps
-from .workload.narrow_moments import REPLACED, WRITTEN
+from .workload.narrow_moments import REPLACED, ROLLED, WRITTEN
 from .workload.plans import plan
 from .workload.scenes import scenes
 from .workload.spark_driver import MOMENTS, STOPS
@@ -71,7 +71,7 @@ def test_brokers_end_at_once_after_some_steps_and_near_every_operation_that_a_cr
     assert {moment.get("upon") for moment in moments} == {None, *UPON}
     assert set(UPON) <= set(OPERATIONS)
     steps = [step for seed in range(300) for step in plan(seed)["nemesis"] if step["kind"] == "broker_power"]
-    narrow = {operation for operation, _ in WRITTEN + REPLACED}
+    narrow = {operation for operation, _ in WRITTEN + ROLLED + REPLACED}
     assert {step.get("upon") for step in steps} == {None, *UPON, *narrow}
     assert narrow <= set(OPERATIONS)
 
@@ -81,7 +81,7 @@ def test_some_close_ups_have_what_meets_in_a_narrow_moment():
     steps = [step for drawn in plans for step in drawn["nemesis"]]
     amid = [step for step in steps if "part" in step and step["kind"] == "broker_power"]
     assert amid == json.loads(json.dumps(amid))
-    assert {(step["upon"], step["part"]) for step in amid} == {*WRITTEN, *REPLACED}
+    assert {(step["upon"], step["part"]) for step in amid} == {*WRITTEN, *ROLLED, *REPLACED}
     assert {step["spares"] for step in amid} <= {*FATES, None}
     for drawn in plans:
         smallest = [topic["configs"].get("segment.bytes", 1 << 20) for topic in drawn["topics"]]

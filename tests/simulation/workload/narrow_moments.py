@@ -80,6 +80,10 @@ def power_amid(random: Random, duration: float, changes: tuple[Change, ...]) -> 
     return steps
 
 
+def _broken_off(random: Random, drawn: Spec) -> Spec:
+    return random.choice((_written, _written, _rolled))(random, drawn)
+
+
 def _written(random: Random, drawn: Spec) -> Spec:
     """Batches of several sectors, of which the power leaves some."""
     large = {"compression": "none", "records": 60, "pace": round(drawn["duration"] / 70, 3)}
@@ -190,7 +194,7 @@ def _undisturbed(drawn: Spec) -> Spec:
 
 _ROOMS: Final[Mapping[str, tuple[float, Callable[[Random, Spec], Spec]]]] = MappingProxyType(
     {
-        "_writing": (0.7, lambda random, drawn: random.choice((_written, _written, _rolled))(random, drawn)),
+        "_writing": (0.7, _broken_off),
         "_cleaning": (0.5, _replaced),
         "_retrying": (0.3, _too_large),
         "_sinking": (0.8, _sunk),
