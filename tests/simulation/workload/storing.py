@@ -19,7 +19,7 @@ from tagwire.client import EARLIEST, LATEST, NewTopic
 from tagwire.client.aio import AsyncAdmin, AsyncConsumer, AsyncProducer
 from tagwire.errors import TagwireError
 from tagwire.partitions import TopicPartition
-from tests.simulation.workload.probing import PATIENCE, REFUSED, Probing
+from tests.simulation.workload.probing import PATIENCE, Probing
 from tests.simulation.workload.producing import IDEMPOTENT, Producing
 from tests.simulation.workload.records import name_of
 from tests.simulation.workload.stage import Spec, always, is_refusal
@@ -71,7 +71,7 @@ class Storing(Probing):
                 try:
                     async with asyncio.timeout(PATIENCE):
                         await act()
-                except REFUSED:
+                except (TagwireError, TimeoutError):
                     continue  # it is noted
 
     async def _log(self) -> None:
