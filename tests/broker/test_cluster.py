@@ -399,6 +399,30 @@ def test_a_reader_in_a_rack_is_sent_to_the_replica_there(connect, make):
         assert wire.fetch("t", 0, rack_id="b").preferred_read_replica == -1
 
 
+def test_a_reader_that_has_a_fetch_session_is_sent_to_a_replica_that_comes_to_its_rack(connect, make):
+    with Cluster(racks=["a", None, None], fsync="never") as cluster:
+        wire = connect(cluster.nodes[1].bootstrap)
+        create(wire, "t", assignments=[[1, 2]])
+        wire.produce("t", make.records(b"v"))
+
+        def fetch(session_id, epoch, *wanted):
+            parts = [
+                messages.FetchRequest.FetchPartition(fetch_offset=offset, partition_max_bytes=1) for offset in wanted
+            ]
+            topics = [messages.FetchRequest.FetchTopic(topic="t", partitions=parts)] if parts else []
+            request = messages.FetchRequest(
+                session_id=session_id, session_epoch=epoch, max_wait_ms=0, min_bytes=1, max_bytes=1, topics=topics
+            )
+            request.rack_id = "b"
+            return wire.ask(request, 12)
+
+        begun = fetch(0, 0, 0)
+        assert begun.responses[0].partitions[0].records
+        cluster.set_rack(2, "b")
+        (told,) = fetch(begun.session_id, 1).responses[0].partitions
+        assert (told.preferred_read_replica, told.records) == (2, b"")
+
+
 def test_a_log_directory_has_what_its_node_holds(cluster, at):
     create(at(1), "t", assignments=[[1, 2], [2, 3]])
     for node, held in {1: [0], 2: [0, 1], 3: [1]}.items():

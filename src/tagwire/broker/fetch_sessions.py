@@ -36,6 +36,7 @@ EVICTABLE_MS: Final = 120_000
 """How long a session has its place to itself: unused, or since it began."""
 
 NO_SESSION: Final = 0
+NO_REPLICA: Final = -1
 FIRST_EPOCH: Final = 0
 LAST_EPOCH: Final = -1
 MAX_EPOCH: Final = 2**31 - 1
@@ -76,6 +77,7 @@ class FetchPartition:
             or result.error_code
             or result.high_watermark != self.high_watermark
             or result.log_start_offset != self.log_start_offset
+            or result.preferred_read_replica != NO_REPLICA
         )
         # Told again when the error is over, whatever else has stayed as it was.
         self.high_watermark = -1 if result.error_code else result.high_watermark
