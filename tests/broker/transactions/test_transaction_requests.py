@@ -273,6 +273,23 @@ def test_offsets_of_a_group_count_when_the_transaction_commits(wire, topic, vers
     assert committed(wire, stable=True) == (5 if commit else -1, Error.NONE)
 
 
+def test_a_later_commit_of_the_group_outlives_the_end_of_the_transaction_and_a_restart(tmp_path, connect):
+    kind = messages.OffsetCommitRequest
+    part = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=9)
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", 1)
+        who = initialize(wire)
+        add_offsets(wire, who)
+        commit_offset(wire, who, 5)
+        wire.ask(kind(group_id="g", topics=[kind.OffsetCommitRequestTopic(name="t", partitions=[part])]), 8)
+        assert committed(wire, stable=True) == (-1, Error.UNSTABLE_OFFSET_COMMIT)
+        assert end(wire, who) is Error.NONE
+        assert committed(wire, stable=True) == (9, Error.NONE)
+    with Broker(tmp_path / "data") as broker:
+        assert committed(connect(broker.bootstrap), stable=True) == (9, Error.NONE)
+
+
 def test_a_member_commits_within_a_transaction_in_its_generation(wire, topic):
     who = initialize(wire)
     add_offsets(wire, who)

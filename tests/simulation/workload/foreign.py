@@ -29,6 +29,9 @@ OUT_OF_ORDER: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 NOT_OPEN: Final = "INVALID_TXN_STATE"
 MOST_OFFSETS: Final = 4
 
+COMMIT_BY_NAME: Final = 8
+"""A version of OffsetCommit that every release has, and that names topics."""
+
 WINDOW: Final = 5
 """Batches of a producer that a broker recognizes when they come again."""
 
@@ -91,7 +94,7 @@ class Speaking(Probing):
 class Foreign(Speaking):
     """A producer that leaves numbers out and begins epochs where it likes, one that takes its transactional id over
     twice, as who had no answer does, one that ends its transactions twice and writes where it may not, offsets of two
-    groups in one transaction, and a reader whose fetch session outlives a leader epoch."""
+    groups in one transaction, and of one beside it, and a reader whose fetch session outlives a leader epoch."""
 
     async def ask(self) -> None:
         properties = self.stage.properties(self.process, REQUEST_S)
@@ -106,7 +109,7 @@ class Foreign(Speaking):
             self.topics = [topic for topic in known if self.stage.topics[topic.name]["kind"] == "steady"]
             for topics, acts in (
                 (known, (self._session, self._taken_again)),
-                (self.topics, (self._numbers, self._window, self._offsets, self._ends)),
+                (self.topics, (self._numbers, self._window, self._offsets, self._overtaken, self._ends)),
             ):
                 for act in acts if topics else ():
                     topic = self.random.choice(topics)
@@ -233,6 +236,19 @@ class Foreign(Speaking):
                 node = await coordinator_of(self.client, group, 0)
                 self.holds(node, "OffsetFetch", about, told, [*range(len(chosen))])
 
+    async def _overtaken(self, topic: TopicMetadata, index: int) -> None:
+        """A group commits while a transaction that has its offset is open: what was written last counts."""
+        at, group = TopicPartition(topic.name, index), "foreign-overtaken"
+        node = await coordinator_of(self.client, group, 0)
+        owner = await Owner.begun(self.client, group, topic, index, int(2000 * PATIENCE))
+        await owner.commit_offset(group, 1)
+        await self.said(node, _commit(group, at, 2), f"{group} beside a transaction", "NONE", version=COMMIT_BY_NAME)
+        if await owner.end(commit=True) != "NONE":
+            return
+        found = await self.admin.group_offsets(group)
+        about = f"{group} that has committed {at} after a transaction did, and before that ended"
+        self.holds(node, "OffsetFetch", about, found[at].offset if at in found else None, 2)
+
     async def _ends(self, topic: TopicMetadata, index: int) -> None:
         """A transaction that has ended is not ended otherwise, and takes nothing more, as none does where it was not
         added."""
@@ -270,6 +286,12 @@ def _produce(topic: TopicMetadata, index: int, producer_id: int, epoch: int, num
     part = kind.PartitionProduceData(index=index, records=data)
     topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
     return kind(acks=-1, timeout_ms=5000, topic_data=topics)
+
+
+def _commit(group: str, at: TopicPartition, offset: int) -> Any:
+    kind = messages.OffsetCommitRequest
+    part = kind.OffsetCommitRequestPartition(partition_index=at.partition, committed_offset=offset)
+    return kind(group_id=group, topics=[kind.OffsetCommitRequestTopic(name=at.topic, partitions=[part])])
 
 
 def _base_of(response: Any) -> int:

@@ -1,4 +1,8 @@
-"""The committed offsets of a group, and those pending in open transactions."""
+"""The committed offsets of a group, and those pending in open transactions.
+
+Of several offsets of a partition that count the one that was written last holds, as in Kafka: what a transaction has
+written takes the place of no later commit when it ends. A restart, which may find one of them alone, gives the same.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +48,9 @@ class GroupOffsets:
         self.held_bytes = 0
         self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
         self._pending: dict[int, dict[TopicPartition, OffsetAndMetadata]] = {}
+        # Of what is pending and may still count: the number of its writing.
+        self._turns: dict[int, dict[TopicPartition, int]] = {}
+        self._turn = 0
 
     def __bool__(self) -> bool:
         return bool(self._committed or self._pending)
@@ -66,6 +73,7 @@ class GroupOffsets:
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Note offsets that are stored."""
         self._put(self._committed, offsets)
+        self._overtake(dict.fromkeys(offsets, self._turn + 1))
 
     def delete(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget offsets whose deletion is stored, those in open transactions too."""
@@ -73,19 +81,31 @@ class GroupOffsets:
         self._drop(self._committed, gone)
         for producer_id, pending in list(self._pending.items()):
             self._drop(pending, gone)
+            for partition in gone:
+                self._turns[producer_id].pop(partition, None)
             if not pending:
-                del self._pending[producer_id]
+                del self._pending[producer_id], self._turns[producer_id]
 
     def prepare(self, producer_id: int, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Note offsets that are stored as part of a producer's open transaction."""
         self._put(self._pending.setdefault(producer_id, {}), offsets)
+        self._turn += 1
+        self._turns.setdefault(producer_id, {}).update(dict.fromkeys(offsets, self._turn))
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Commit a producer's prepared offsets, or forget them."""
-        offsets = self._pending.pop(producer_id, {})
+        """Commit a producer's prepared offsets, but for those of which later ones count already, or forget them."""
+        offsets, turns = self._pending.pop(producer_id, {}), self._turns.pop(producer_id, {})
         self._drop(dict(offsets), offsets)
         if committed:
-            self._put(self._committed, offsets)
+            self._put(self._committed, {partition: offsets[partition] for partition in turns})
+            self._overtake(turns)
+
+    def _overtake(self, turns: Mapping[TopicPartition, int]) -> None:
+        """What was written before these will not count when its transaction ends."""
+        for pending in self._turns.values():
+            for partition, turn in turns.items():
+                if pending.get(partition, turn) < turn:
+                    del pending[partition]
 
     def _put(
         self,
