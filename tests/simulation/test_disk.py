@@ -33,6 +33,23 @@ def put(disk, data, path=FILE, position=0):
     return fd
 
 
+def test_what_is_in_memory_is_what_is_in_the_file_and_takes_no_step():
+    disk = disk_of(cached=1.0)
+    put(disk, b"abcdef")
+    steps = disk.steps
+    assert disk.read_cached(FILE, 3, 2) == b"cde"
+    assert disk.read_cached(FILE, 3, 4) is None  # the file ends before that
+    with pytest.raises(FileNotFoundError):
+        disk.read_cached(PLACE / "other", 1, 0)
+    assert disk.steps == steps
+
+
+def test_a_system_that_cannot_tell_what_is_in_memory_says_so():
+    disk = disk_of()
+    put(disk, b"abcdef")
+    assert disk.read_cached(FILE, 3, 2) is None
+
+
 writes = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.integers(0, 50), st.binary(max_size=40)),

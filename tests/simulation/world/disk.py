@@ -94,6 +94,8 @@ class SimulatedDisk(Files):
             runs: what the thread waits for, and where another may run.
         process: who calls; to whom descriptors and locks belong.
         sync_s: how long a sync takes at most; None draws that of a disk, from memory to a slow one.
+        cached: how often the system has in its memory what is read, and can tell.
+        remembers: of which reads that is true.
 
     Attributes:
         steps: how many operations have changed something since power came.
@@ -113,6 +115,8 @@ class SimulatedDisk(Files):
         pause: Callable[[str, float], None] | None = None,
         process: Callable[[], object] = lambda: None,
         sync_s: float | None = None,
+        cached: float = 0.0,
+        remembers: Random | None = None,
     ) -> None:
         self._random = Random(seed) if isinstance(seed, int) else seed
         self._pause = pause
@@ -120,6 +124,8 @@ class SimulatedDisk(Files):
         if sync_s is None:
             sync_s = 0.0 if pause is None else self._random.choice(SYNC_S)
         self._sync_s = sync_s
+        self._cached = cached
+        self._remembers = remembers or Random(0)
         self._root = Directory()
         self._open: dict[int, _Descriptor] = {}
         self._locked: dict[File | Directory, int] = {}
@@ -362,8 +368,12 @@ class SimulatedDisk(Files):
             return bytes(node.data[position : position + size])
 
     def read_cached(self, path: Path, size: int, position: int) -> bytearray | None:
-        """A system that cannot tell: everything is read with the time that it takes."""
-        return None
+        if self._remembers.random() >= self._cached:
+            return None
+        with self._lock:
+            self._check()
+            data = self._file(path).data[position : position + size]
+            return bytearray(data) if len(data) == size else None
 
     def write(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
         data = b"".join(buffers)

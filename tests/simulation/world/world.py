@@ -16,6 +16,9 @@ from .network import Network
 from .processes import Process
 from .scheduler import Scheduler, Timer
 
+CACHED: Final = (0.0, 0.7, 1.0, 1.0)
+"""How often a machine's system has in its memory what is read, and can tell, one of which each has."""
+
 MOST_SECONDS: Final = 7 * 86_400.0
 
 
@@ -159,8 +162,13 @@ class World:
     def disk(self, machine: str) -> SimulatedDisk:
         """The disk of a machine, which outlives its processes."""
         if machine not in self._disks:
+            remembers = self.random_of(f"memory/{machine}")
             self._disks[machine] = SimulatedDisk(
-                self.random_of(f"disk/{machine}"), pause=self._disk_pause, process=lambda: self.current
+                self.random_of(f"disk/{machine}"),
+                pause=self._disk_pause,
+                process=lambda: self.current,
+                cached=remembers.choice(CACHED),
+                remembers=remembers,
             )
         return self._disks[machine]
 
