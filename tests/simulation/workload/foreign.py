@@ -158,7 +158,7 @@ class Foreign(Speaking):
 
         async def sent(epoch: int, number: int, *answers: str, otherwise: tuple[str, ...] = ()) -> Any:
             epoch += own.producer_epoch
-            request = _produce(topic, index, own.producer_id, epoch, number)
+            request = produce(topic, index, own.producer_id, epoch, number)
             about = f"{where} two records from number {number} on, in epoch {epoch} of producer {own.producer_id}"
             return await self.said(leader, request, about, *answers, otherwise=otherwise)
 
@@ -275,7 +275,8 @@ class Foreign(Speaking):
         self.history.ok(op, answer=answer)
 
 
-def _produce(topic: TopicMetadata, index: int, producer_id: int, epoch: int, number: int) -> Any:
+def produce(topic: TopicMetadata, index: int, producer_id: int, epoch: int, number: int) -> Any:
+    """A request for two records, of which the first has this number."""
     data = write(
         [Record(b"foreign", value, timestamp=int(time.time() * 1000)) for value in (b"one", b"two")],
         producer_id=producer_id,

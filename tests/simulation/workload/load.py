@@ -17,19 +17,25 @@ from tests.simulation.workload.consuming import Consuming
 from tests.simulation.workload.failing import Failing
 from tests.simulation.workload.final_reading import FinalReading
 from tests.simulation.workload.foreign import Foreign
+from tests.simulation.workload.foreign_followers import ForeignFollowers
 from tests.simulation.workload.foreign_members import ForeignMembers
+from tests.simulation.workload.foreign_owners import ForeignOwners
+from tests.simulation.workload.foreign_waiting import ForeignWaiting
 from tests.simulation.workload.forsaking import Forsaking, Racing
+from tests.simulation.workload.going_back import GoingBack
 from tests.simulation.workload.moving import Moving
 from tests.simulation.workload.nemesis import Faults, Nemesis
 from tests.simulation.workload.producing import Producing
 from tests.simulation.workload.refusing import Refusing, Waiting
 from tests.simulation.workload.remembering import Remembering
+from tests.simulation.workload.renewing import Renewed, Renewing
 from tests.simulation.workload.repeating import Repeating
 from tests.simulation.workload.resending import Resending
 from tests.simulation.workload.returning import Returning
 from tests.simulation.workload.sinking import Sinking
 from tests.simulation.workload.stage import PATIENCE, Actor, Phase, Spec, Stage, is_refusal
 from tests.simulation.workload.storing import ANEW, Storing
+from tests.simulation.workload.tidying import Tidying
 from tests.simulation.workload.transacting import Transacting
 
 KINDS: dict[str, type[Actor]] = {
@@ -50,6 +56,9 @@ UPKEEP_S = 12.0
 
 COMPACTION_S = 1.0
 """How long one of a small log takes."""
+
+TIDIES = 0.3
+"""In how many runs compaction is looked at round after round, which takes its time."""
 
 SET_BACK_S = 60.0
 SLOW_S = 0.2
@@ -141,6 +150,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         _away_and_back(host, stage, start)
         _move(host, stage, groups, start)
         done("refused-again", Refusing)
+    if host.has_upkeep:
+        done("renewing", Renewing)
     # Whatever was only in memory is gone before it is looked at.
     befalls = plan.get("last") or [KILLED] * (host.has_upkeep and stage.random("last").random() < 0.5)
     last = Nemesis(befalls, host.faults, stage, start)
@@ -149,11 +160,18 @@ def run(plan: Spec, host: Host, history: History) -> None:
     done("resending-after", Resending)
     done("final", FinalReading)
     if host.has_upkeep:
+        done("renewed", Renewed)
         time.sleep(UPKEEP_S)
         done("remembering-later", Remembering, moment="later")
         done("foreign", Foreign)
         done("foreign-members", ForeignMembers)
         done("repeating", Repeating)
+        done("foreign-followers", ForeignFollowers)
+        done("foreign-owners", ForeignOwners)
+        done("foreign-waiting", ForeignWaiting)
+        done("going-back", GoingBack)
+        if stage.random("tidying").random() < TIDIES:
+            done("tidying", Tidying)
         host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)
         configs = [spec.get("configs", {}) for spec in (*plan["actors"], *plan["topics"])]
         done("forsaking", Forsaking, ages=not any("retention.ms" in each for each in configs))
