@@ -495,6 +495,13 @@ RULES = (
         ("sink-row-lost",),
     ),
     Rule(
+        "A micro-batch that takes more than half of the time of its transactions is not committed",
+        "exactly-once.md",
+        "the driver looks how long ago it prepared it, between the decision and its commit",
+        sinks.decided_late,
+        ("decided-late",),
+    ),
+    Rule(
         "A query whose driver is alone gets on when nothing is wrong",
         "exactly-once.md",
         "attempts have transactional ids of their own",

@@ -38,6 +38,22 @@ def decided_in_vain(facts: Facts) -> Iterator[Anomaly]:
             yield anomaly("sink-row-lost", what, *decisions, batch)
 
 
+def decided_late(facts: Facts) -> Iterator[Anomaly]:
+    """A driver commits no micro-batch of which half of its transactions' time was over when it began to decide."""
+    batches = facts.operations.of("sink_batch")
+    for decision in facts.operations.of("sink_decide"):
+        value = decision.value
+        of = [
+            each for each in batches
+            if (each.process, each.value.get("query"), each.value["batch"])
+            == (decision.process, value["query"], value["batch"])
+        ]  # fmt: skip
+        timeouts = [each.value["transaction_timeout"] for each in of if each.value.get("transaction_timeout")]
+        if decision.type == "ok" and timeouts and value["age"] > max(timeouts) / 2:
+            what = f"batch {value['batch']} of {value['query']} was decided {value['age']:g} s after it was prepared"
+            yield anomaly("decided-late", f"{what}, of {max(timeouts):g} s that it may take", decision)
+
+
 def _lost(batch: Operation) -> tuple[str, int] | None:
     """Query and number of the micro-batch that a driver has told to be lost."""
     error = batch.value.get("error") or {}

@@ -20,6 +20,7 @@ from .second_thoughts import SECOND_THOUGHTS
 from .slips_of_the_broker import SLIPS_OF_THE_BROKER
 from .slips_of_the_client import SLIPS_OF_THE_CLIENT
 from .spark_sink import SPARK_SINK
+from .third_thoughts import THIRD_THOUGHTS
 
 _ROOMS = (
     PRODUCING,
@@ -34,6 +35,7 @@ _ROOMS = (
     SECOND_THOUGHTS,
     SLIPS_OF_THE_BROKER,
     SLIPS_OF_THE_CLIENT,
+    THIRD_THOUGHTS,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}

@@ -8,6 +8,7 @@ from tests.simulation.stories import (
     others,
     progress,
     reads,
+    sinks,
     staying,
     transactions,
     writes,
@@ -15,5 +16,5 @@ from tests.simulation.stories import (
 from tests.simulation.stories.telling import BOTH, INNOCENT, PLANTED, Story, Telling
 
 __all__ = ["BOTH", "INNOCENT", "PLANTED", "Story", "Telling"]
-__all__ += ["audits", "compaction", "groups", "logs", "others", "progress", "reads", "staying"]
+__all__ += ["audits", "compaction", "groups", "logs", "others", "progress", "reads", "sinks", "staying"]
 __all__ += ["transactions", "writes"]

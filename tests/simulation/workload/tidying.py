@@ -21,7 +21,7 @@ CONFIGS: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": "1024",
     "min.cleanable.dirty.ratio": "0.0",
-    "delete.retention.ms": "1000",
+    "delete.retention.ms": "8000",
 }
 ROUND_S: Final = 12.0
 """By then a broker has compacted what it can, as often as plans have it do that."""
@@ -29,6 +29,9 @@ ROUND_S: Final = 12.0
 ROUNDS: Final = 4
 """Rounds after which nothing is left that is to go: one empties what is overwritten, one sees that a transaction has
 nothing left and says from when its end may go, as of what deletes, and one takes it."""
+
+OFTEN: Final = 3
+"""How often in a round there is something to compact: more often than what deletes may go."""
 
 FILLS: Final = 900
 """Bytes of a value that a segment has room for, and for no other of them."""
@@ -56,10 +59,10 @@ class Tidying(Speaking):
                 return
         await self._append(topic, _written(b"gone", None))
         await self._append(topic, _written(b"b", b"overwritten"))
-        for number in range(ROUNDS):
+        for number in range(ROUNDS * OFTEN):
             for _ in range(2):  # so that what comes first is in a segment that is closed
                 await self._append(topic, _written(b"%d" % number, bytes(FILLS)))
-            await self.sleep(ROUND_S)
+            await self.sleep(ROUND_S / OFTEN)
         leader = topic.partitions[0].leader
         kind = messages.FetchRequest
         part = kind.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
