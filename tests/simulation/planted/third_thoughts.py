@@ -154,9 +154,9 @@ THIRD_THOUGHTS = (
         "session-from-the-response",
         (
             Edit(
-                "tagwire.client.consuming.classic_membership:ClassicMembership._heartbeat",
-                "max(self._session_until, sent_at + self._settings.session_seconds)",
-                "max(self._session_until, self._network.now() + self._settings.session_seconds)",
+                "tagwire.client.consuming.classic_membership:ClassicMembership._send_heartbeat",
+                "self._heartbeat.answered(sent_at)",
+                "self._heartbeat.answered(self._network.now())",
             ),
         ),
         "a member counts its session from the response to a heartbeat, and the coordinator from the heartbeat",
