@@ -137,20 +137,6 @@ THIRD_THOUGHTS = (
         "",
     ),
     Defect(
-        "numbers-anew-behind-the-oldest",
-        (
-            Edit(
-                "tagwire.client.producing.sequence_numbers:SequenceNumbers.maybe_reset",
-                "not any(batch.may_be_appended for batch in queued)",
-                "not oldest.may_be_appended",
-            ),
-        ),
-        "batches get new numbers as soon as the oldest may, whatever became of those behind it",
-        ("duplicate", "nonmonotonic-send"),
-        100,
-        "",
-    ),
-    Defect(
         "session-from-the-response",
         (
             Edit(
