@@ -37,6 +37,7 @@ from tests.simulation.workload.stage import PATIENCE, Actor, Phase, Spec, Stage,
 from tests.simulation.workload.storing import ANEW, Storing
 from tests.simulation.workload.tidying import Tidying
 from tests.simulation.workload.transacting import Transacting
+from tests.simulation.workload.written_while_moved import MOVED_EVERY_S, MOVES, WrittenWhileMoved
 
 KINDS: dict[str, type[Actor]] = {
     "producer": Producing,
@@ -177,6 +178,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("forsaking", Forsaking, ages=not any("retention.ms" in each for each in configs))
         end = host.faults.begin("disk_slow", latency=SLOW_S, chance=1.0)
         done("racing", Racing)
+        if host.moves:
+            _move_written(host, stage, start)
         if end is not None:
             end()
 
@@ -245,6 +248,29 @@ def _away_and_back(host: Host, stage: Stage, start: Callable[[str], None]) -> No
     led(0, home)
     reader.is_back = True
     _ended(reading, "returning", stage.history, 3 * PATIENCE)
+
+
+def _move_written(host: Host, stage: Stage, start: Callable[[str], None]) -> None:
+    """Lets one node after another lead a partition that is written to."""
+    random = stage.random("moved")
+    steady = sorted(name for name, topic in stage.topics.items() if topic["kind"] == "steady")
+    if not steady:
+        return
+    topic = random.choice(steady)
+    place = {"topic": topic, "partition": random.randrange(stage.topics[topic]["partitions"])}
+
+    def begun(name: str, *, audits: bool) -> Running:
+        return host.start(name, WrittenWhileMoved(stage, {"name": name, "audits": audits, **place}).main)
+
+    writing = begun("moved", audits=False)
+    steps = [
+        {"at": round(MOVED_EVERY_S * (1 + step), 3), "kind": "move_leader", "node": step % 3 + 1, **place}
+        for step in range(MOVES)
+    ]
+    nemesis = Nemesis(steps, host.faults, stage, start)
+    _ended(host.start("moving-written", nemesis.main), "moving-written", stage.history, PATIENCE)
+    _ended(writing, "moved", stage.history, 10 * PATIENCE)
+    _ended(begun("moved-audited", audits=True), "moved-audited", stage.history, 10 * PATIENCE)
 
 
 def _ended(process: Running, name: str, history: History, patience: float) -> None:

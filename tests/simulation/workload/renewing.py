@@ -13,6 +13,7 @@ from tagwire.partitions import TopicPartition
 from tagwire.records import Record, write
 from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking
 from tests.simulation.workload.probing import REFUSED
+from tests.simulation.workload.stage import is_refusal
 
 TOPIC: Final = "foreign-renewed"
 AT: Final = TopicPartition(TOPIC, 0)
@@ -28,12 +29,17 @@ class Renewing(Speaking):
         async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client = client
             with suppress(*REFUSED, Enough):
-                await admin.create_topics([NewTopic(TOPIC, 1, -1, {})])
+                await self._create(admin)
                 await self._append(DELETED + 1)
                 await admin.delete_records({AT: DELETED})
-                await admin.delete_topics(TOPIC)
-                await admin.create_topics([NewTopic(TOPIC, 1, -1, {})])
+                await _delete(self, admin)
+                await self._create(admin)
                 await self._append(1)
+
+    async def _create(self, admin: AsyncAdmin) -> None:
+        asked = {"topic": TOPIC, "partitions": 1, "configs": {}}
+        new = NewTopic(TOPIC, 1, -1, {})
+        await self.noted("create_topic", asked, lambda: admin.create_topics([new]), has_no_effect=is_refusal)
 
     async def _append(self, count: int) -> None:
         topic = (await self.client.metadata([TOPIC])).topics[TOPIC]
@@ -57,4 +63,8 @@ class Renewed(Speaking):
                 about = f"where {TOPIC} begins, of which no record was deleted since it was made anew"
                 if any(event.process == "renewing" and event.type == "ok" for event in self.history.events):
                     self.holds(node, "ListOffsets", about, begins, 0)
-                await admin.delete_topics(TOPIC)
+                await _delete(self, admin)
+
+
+async def _delete(by: Speaking, admin: AsyncAdmin) -> None:
+    await by.noted("delete_topic", {"topic": TOPIC}, lambda: admin.delete_topics(TOPIC), has_no_effect=is_refusal)
