@@ -44,8 +44,8 @@ PAST = (
 )
 """Classes and attributes whose numbers tell what has been, and take no room."""
 
-NAMES = ("_id", "_ms", "epoch")
-"""How attributes end whose numbers are names and moments."""
+NAMES = ("_id", "_ms", "epoch", "_most", "_most_bytes")
+"""How attributes end whose numbers are names, moments and bounds."""
 
 COUNTED = {"FetchSessions._partitions": "FetchSession.partitions"}
 """Numbers that are to be how many things are in a collection that is `BOUNDED`."""

@@ -267,3 +267,8 @@ def _an_emptied_batch_is_of_no_transaction(story):
 @innocent
 def a_marker_that_was_emptied_ends_nothing(story):
     log(story, batch(0, what="t"), marker(1, "emptied"), stable=0)
+
+
+@innocent
+def _who_looks_after_groups_is_not_there_before_anybody_asks(story):
+    story.note("broker", "kept", node="broker", more={"Groups._most": [10_000, 0], "Groups._most_bytes": [1 << 28, 0]})
