@@ -219,14 +219,7 @@ class SimulatedFaults:
         if process is None:
             return None
         process.jump_wall_clock(offset)
-        if stays:
-            return None
-
-        def back() -> None:
-            if process.is_alive:
-                process.jump_wall_clock(-offset)
-
-        return back
+        return None if stays else lambda: process.jump_wall_clock(-offset)
 
     def _hurry(self, patience: float, **_: Any) -> End:
         driver.PATIENCE = patience  # type: ignore[misc]

@@ -31,7 +31,6 @@ class Process:
         host: what it is on the network.
         machine: whose disk it has.
         random: what `os.urandom` and all that draws from it gives it.
-        wall_offset: how far its wall clock is from the world's, in seconds.
         is_dead: whether it was killed, or has ended.
         leaks: what was left when its function was done: threads, tasks, sockets, files.
         errors: what its threads raised and nobody caught.
@@ -46,7 +45,6 @@ class Process:
         self.machine = machine
         self.host: Host = world.network.host(name)
         self.random: Random = world.random_of(f"entropy/{self.title}")
-        self.wall_offset = 0.0
         self.is_dead = False
         self.is_paused = False
         self.was_killed = False
@@ -67,6 +65,11 @@ class Process:
 
     def __repr__(self) -> str:
         return f"<process {self.title}>"
+
+    @property
+    def wall_offset(self) -> float:
+        """How far the wall clock of its machine is from the world's, in seconds."""
+        return self.world.wall_offsets.get(self.machine, 0.0)
 
     @property
     def is_alive(self) -> bool:
@@ -166,7 +169,7 @@ class Process:
     def jump_wall_clock(self, seconds: float) -> None:
         """Sets what `time.time` tells it forward, or back."""
         self.world.trace(f"{self.title} has its wall clock set by {seconds:+g} s")
-        self.wall_offset += seconds
+        self.world.wall_offsets[self.machine] = self.wall_offset + seconds
 
     def join(self, timeout: float | None = None) -> bool:
         """Waits until it has ended; whether it has."""

@@ -34,6 +34,7 @@ class World:
         seed, network, scheduler, random: `random` is the network's.
         main: the process that `run` began.
         processes: those that live, by name.
+        wall_offsets: how far the wall clock of a machine is from the world's, in seconds; its processes come and go.
         leaks: what processes that ended by themselves had not closed, in words.
         errors: what threads raised and nobody caught, in words.
     """
@@ -56,6 +57,7 @@ class World:
         self.network.trace = self.trace
         self.main: Process | None = None
         self.processes: dict[str, Process] = {}
+        self.wall_offsets: dict[str, float] = {}
         self.leaks: list[str] = []
         self.errors: list[str] = []
         self._runs: dict[str, int] = {}
