@@ -30,6 +30,7 @@ PAST = (
     "Coordinated.timer_ms",
     "FetchPartition",
     "FetchSession",
+    "GroupOffsets._turn",
     "Leadership.leader",
     "LogSegment",
     "LoggedRequest",
