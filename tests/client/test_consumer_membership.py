@@ -157,6 +157,58 @@ def test_what_is_assigned_to_others_is_given_up_first_and_then_said_so(scene: Co
     assert handler.events[1:] == [("revoked", partitions("t", 2, 3)), ("assigned", set())]
 
 
+def test_what_was_assigned_and_taken_back_before_the_user_polled_is_said_to_be_given_up(scene: ConsumerScene) -> None:
+    # The coordinator gives it to nobody else before the member says once more what it has, which is what it said last.
+    scene.coordinator.target = partitions("t", 0, 1)
+    _, handler = scene.member()
+    scene.until(lambda: handler.owned == partitions("t", 0, 1))
+    scene.members.pass_time(2)
+    handler.is_polling = False
+    scene.coordinator.target = ALL
+    scene.members.pass_time(6)
+    scene.coordinator.target = partitions("t", 0, 1)
+    scene.members.pass_time(6)
+    said = len(scene.heartbeats)
+    handler.is_polling = True
+    scene.until(lambda: len(scene.heartbeats) > said, 1)
+    scene.members.pass_time(1)
+    told = [owned(each) for each in scene.heartbeats[said:] if owned(each) is not None]
+    assert told == [{scene.cluster.ids["t"]: [0, 1]}]
+    assert handler.owned == partitions("t", 0, 1)
+
+
+def test_what_was_assigned_and_taken_back_before_its_name_was_known_is_said_to_be_given_up(
+    scene: ConsumerScene,
+) -> None:
+    scene.coordinator.ids = {**scene.cluster.ids, "later": UUID(int=77)}
+    _, handler = scene.member(("t", "later"))
+    scene.until(lambda: handler.owned == ALL)
+    scene.members.pass_time(2)
+    scene.coordinator.target = ALL | partitions("later", 0)
+    scene.members.pass_time(6)
+    scene.coordinator.target = set(ALL)
+    said = len(scene.heartbeats)
+    scene.members.pass_time(6)
+    told = [owned(each) for each in scene.heartbeats[said:] if owned(each) is not None]
+    assert told == [{scene.cluster.ids["t"]: [0, 1, 2, 3]}]
+
+
+def test_partitions_that_the_user_has_not_heard_of_yet_are_said_to_be_owned_after_an_error(
+    scene: ConsumerScene,
+) -> None:
+    scene.coordinator.target = partitions("t", 0, 1)
+    _, handler = scene.member()
+    scene.until(lambda: handler.owned == partitions("t", 0, 1))
+    scene.members.pass_time(2)
+    handler.is_polling = False
+    scene.coordinator.target = set(ALL)
+    scene.members.pass_time(6)
+    scene.cluster.script("ConsumerGroupHeartbeat", lambda message: Response(error_code=Error.NOT_COORDINATOR))
+    scene.members.pass_time(8)
+    full = next(each for each in reversed(scene.heartbeats) if each.rebalance_timeout_ms > 0)
+    assert owned(full) == {scene.cluster.ids["t"]: [0, 1, 2, 3]}
+
+
 def test_an_assignment_of_nothing_is_told_as_a_rebalance(scene: ConsumerScene) -> None:
     scene.coordinator.target = set()
     membership, handler = scene.member()

@@ -151,10 +151,24 @@ THIRD_THOUGHTS = (
         "",
     ),
     Defect(
+        "what-was-said-is-not-said-again",
+        (
+            Edit(
+                "tagwire.client.consuming.consumer_membership:ConsumerMembership._acknowledge_if_taken",
+                "            self._fields.owned_unsaid()\n",
+                "",
+            ),
+        ),
+        "a member does not say that it has given up what was assigned and taken back before its user polled",
+        ("lost-for-nothing", "unowned", "group-stalled"),
+        300,
+        "tests/client/test_consumer_membership.py::test_what_was_assigned_and_taken_back_before_the_user_polled_is_said_to_be_given_up",
+    ),
+    Defect(
         "takes-what-a-lost-membership-was-given",
         (
             Edit(
-                "tagwire.client.consuming.consumer_membership:ConsumerMembership._reconcile",
+                "tagwire.client.consuming.consumer_membership:ConsumerMembership._take_target",
                 "        if joined is not self._joined:\n            return True  # of another membership\n",
                 "",
             ),

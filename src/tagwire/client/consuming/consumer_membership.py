@@ -84,6 +84,8 @@ class ConsumerMembership:
         self._admits_all = False  # as a pattern may
         self._target: PartitionsById | None = None  # None where the coordinator has told none
         self._current: PartitionsById | None = None  # what of it is taken
+        self._owned: PartitionsById = {}  # what the coordinator is told: what is being taken, too
+        self._is_reconciling = False
         self._joined = object()  # another one each time that the member joins
         self._must_lose = False  # before it joins again
         self._is_leaving = False
@@ -173,6 +175,7 @@ class ConsumerMembership:
         """The membership is over: what is owned is lost before the member joins again."""
         self.epoch, self._joined, self._must_lose = JOINING, object(), True
         self._target = self._current = None
+        self._owned = {}
         self._heartbeat_at = self._network.now()
         self._admitted, self._admits_all = set(), False
         self._admit()
@@ -238,8 +241,10 @@ class ConsumerMembership:
             self._failures = 0
         self.metrics.heartbeat(self._network.now() - sent_at)
         self.epoch = self._held_epoch = response.member_epoch
-        if assigned is not None:
+        if assigned is not None and assigned != self._target:
             self._target = assigned
+            if not self._is_reconciling:
+                self._acknowledge_if_taken()
         # A coordinator that need not be heard of for longer than a rebalance may take has lost a digit.
         interval = min(response.heartbeat_interval_ms / 1000, self._settings.max_poll_interval)
         self._heartbeat_at = min(self._heartbeat_at, sent_at + interval)
@@ -256,7 +261,7 @@ class ConsumerMembership:
                 "set group.protocol=classic, or subscribe to topics by their names"
             )
         self.metrics.heartbeat_sent()
-        return self._fields.request(self.epoch, self._topics, self._pattern, self._current or {})
+        return self._fields.request(self.epoch, self._topics, self._pattern, self._owned)
 
     def _refusal(self, told: str | None) -> str:
         return f"ConsumerGroupHeartbeat of group {self._settings.group!r}" + (f": {told}" if told else "")
@@ -313,7 +318,24 @@ class ConsumerMembership:
     async def _reconcile(self) -> bool:
         """Goes from what is owned to what is assigned. Whether that is all of it: topics whose names no broker tells
         yet are left for later, as Kafka's client leaves them."""
-        joined, target = self._joined, self._target or {}
+        joined, self._is_reconciling = self._joined, True
+        try:
+            return await self._take_target(self._target or {})
+        finally:
+            self._is_reconciling = False
+            if joined is self._joined:
+                self._acknowledge_if_taken()
+
+    def _acknowledge_if_taken(self) -> None:
+        """Says at once what is owned when that is what is assigned, also where the same was said before: what was
+        assigned and taken back meanwhile is the member's for the coordinator until it says so. Source: Kafka's
+        LocalAssignment, which is no other's equal, whatever is in it."""
+        if self._target == self._current:
+            self._fields.owned_unsaid()
+            self._heartbeat_at = self._network.now()
+
+    async def _take_target(self, target: PartitionsById) -> bool:
+        joined = self._joined
         if unknown := target.keys() - self._names.known.keys():
             await self._names.resolve(unknown, self._network.deadline())
         resolved = {topic_id: indexes for topic_id, indexes in target.items() if topic_id in self._names.known}
@@ -327,6 +349,7 @@ class ConsumerMembership:
             await self._handler.revoke(revoked)
         if joined is not self._joined:
             return True  # of another membership
+        self._owned = resolved
         await self._handler.assign(assigned - owned)
         if joined is self._joined:
             self._current = resolved

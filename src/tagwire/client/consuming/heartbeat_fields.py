@@ -7,7 +7,7 @@ ConsumerHeartbeatRequestManager.HeartbeatState.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -49,13 +49,17 @@ class HeartbeatFields:
         """Has everything said the next time."""
         self._said = _Said()
 
+    def owned_unsaid(self) -> None:
+        """Has what is owned said the next time, also where it was said before."""
+        self._said = replace(self._said, owned=None)
+
     def request(
         self, epoch: int, topics: frozenset[str], pattern: str | None, owned: PartitionsById
     ) -> messages.ConsumerGroupHeartbeatRequest:
         """The next one, in which all is taken for said.
 
         Args:
-            owned: what is assigned and taken.
+            owned: what is assigned and taken, or being taken.
         """
         settings, said = self._settings, self._said
         is_full = epoch == JOINING or not said.is_full
