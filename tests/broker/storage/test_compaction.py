@@ -52,6 +52,7 @@ def test_small_segments_are_merged_up_to_the_segment_size(kept):
     assert len(sizes) < 4 < many / 3
     assert min(sizes) == 0
     assert max(sizes.values()) <= CONFIG.segment_bytes
+    assert {int(path.stem) for path in kept.directory.glob("*.snapshot")} < set(sizes)
 
 
 def test_times_and_offsets_are_still_found_and_the_indexes_are_true(kept):

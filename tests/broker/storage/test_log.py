@@ -290,6 +290,13 @@ def test_segments_older_than_the_retention_time_go_and_the_rest_stays(tmp_path, 
     assert log.offset_for_timestamp(0) == (3000, 2)
 
 
+def test_what_was_noted_of_producers_where_a_segment_began_goes_with_it(tmp_path, batch):
+    log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=1024, retention_ms=1000))
+    fill(log, batch, [1000, 2000, 3000, 4000])
+    assert expire(log, now_ms=4500) == 3
+    assert sorted(path.name for path in tmp_path.glob("*.snapshot")) == [f"{3:020d}.snapshot"]
+
+
 def test_a_log_whose_records_are_all_too_old_becomes_empty_and_keeps_counting(tmp_path, batch):
     log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=1024, retention_ms=1000))
     fill(log, batch, [1000, 2000, 3000])

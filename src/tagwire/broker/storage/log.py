@@ -25,7 +25,7 @@ from tagwire.broker.storage.leader_epochs import LeaderEpochs
 from tagwire.broker.storage.log_lock import guarded
 from tagwire.broker.storage.log_reading import VisibleEnd
 from tagwire.broker.storage.offset_assignment import positioned
-from tagwire.broker.storage.producer_snapshots import drop_snapshots, save_snapshot, sync_snapshot
+from tagwire.broker.storage.producer_snapshots import drop_snapshot, drop_snapshots, save_snapshot, sync_snapshot
 from tagwire.broker.storage.producer_state import Producer, ProducerState
 from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.broker.storage.retention import is_expired, is_overdue
@@ -218,6 +218,7 @@ class PartitionLog(ReadableLog):
                     gone = self._take_before_start()
                 for segment in gone:
                     segment.remove()
+                    drop_snapshot(self._files, self.directory, segment.base_offset)
                 if gone:
                     self._files.sync_directory(self.directory)
             except OSError as error:
@@ -296,6 +297,8 @@ class PartitionLog(ReadableLog):
                         self._let_go(segment)
                 for segment in old:
                     segment.remove()
+                    if segment.base_offset != new.base_offset:
+                        drop_snapshot(self._files, self.directory, segment.base_offset)
                 self._files.sync_directory(self.directory)
                 new.rename("")
                 self._files.sync_directory(self.directory)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Container
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,12 @@ def _read(files: Files, directory: Path, offset: int) -> ProducerSnapshot | None
         logger.warning("%s: snapshot %d is deleted: %s", directory.name, offset, error)
         files.remove(path)
     return None
+
+
+def drop_snapshot(files: Files, directory: Path, offset: int) -> None:
+    """Delete the snapshot of an offset, if there is one: it is of no use without the segment that begins there."""
+    with suppress(FileNotFoundError):
+        files.remove(snapshot_path(directory, offset))
 
 
 def drop_snapshots(files: Files, directory: Path, *, keep: Container[int], after: int | None = None) -> None:
