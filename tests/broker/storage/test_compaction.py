@@ -15,7 +15,7 @@ from tagwire.errors import Error, KafkaError
 from tagwire.records.files import partitions
 from tagwire.records.files.verify import verify_partition
 
-from .compacted import CONFIG, DAY, Compacted, batch, fill, in_transaction, marker
+from .compacted import CONFIG, DAY, WHERE, Compacted, batch, fill, in_transaction, marker
 
 
 def test_of_each_key_the_last_record_stays_at_its_offset(kept):
@@ -96,6 +96,20 @@ def test_a_deletion_stays_for_its_time_from_the_first_compaction_on_and_then_goe
         kept.roll()
         kept.compact(now_ms=now)
         assert [value for _, key, value in kept.records() if key == b"k"] == [None] * left
+
+
+def test_the_time_of_a_deletion_begins_with_the_pass_that_takes_what_it_deletes(kept):
+    kept.add(batch((b"k", b"1")), batch(*[(b"%d" % i, b"v") for i in range(10)]))
+    kept.add(batch((b"k", None)), batch((b"last", b"x")))
+    kept.roll()
+    kept.compact(now_ms=5000, map_bytes=11 * 200)  # no room for what follows
+    assert kept.cleaned.get(*WHERE) == 11
+    kept.compact(now_ms=5000 + DAY)
+    assert [value for _, key, value in kept.records() if key == b"k"] == [None]  # whoever has read 1 learns of it
+    kept.add(batch((b"more", b"x")))
+    kept.roll()
+    kept.compact(now_ms=5000 + 2 * DAY)
+    assert b"k" not in [key for _, key, _ in kept.records()]
 
 
 def test_the_last_offset_that_was_compacted_stays_as_an_empty_batch(kept):

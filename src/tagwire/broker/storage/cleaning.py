@@ -54,7 +54,9 @@ class Cleaning:
         kept = records if batch.is_control else [record for record in records if self._stays(record, is_over)]
         if not kept:
             return self._emptied(batch)
-        waits = may_go or (not batch.is_control and any(record.value is None for record in kept))
+        # Past what this pass knows the keys of, what a record deletes is still there.
+        is_compacted = batch.next_offset <= self.last_of.next_offset
+        waits = is_compacted and (may_go or (not batch.is_control and any(record.value is None for record in kept)))
         if waits and horizon is None:
             return memoryview(rewrite(batch, kept, delete_horizon=self.now_ms + self.delete_retention_ms))
         return batch.data if len(kept) == len(records) else memoryview(rewrite(batch, kept))
