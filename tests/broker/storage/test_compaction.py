@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -202,6 +203,25 @@ def test_a_marker_goes_when_its_time_is_over_and_nothing_of_its_transaction_is_l
         assert kept.log.stable_offset == kept.log.end_offset
         now += DAY
     assert kept.newest() == {b"k": b"2", b"x": b"%d" % (now - DAY)}
+
+
+def test_of_a_producer_whose_batches_are_not_numbered_the_last_transaction_alone_is_kept(kept):
+    def unnumbered(*pairs):
+        numbered = in_transaction(0, *pairs)
+        origin = replace(numbered.origin, first_sequence=-1, last_sequence=-1)
+        return replace(numbered, origin=origin)
+
+    for number in range(20):
+        kept.add(unnumbered((b"k", b"%d" % number)), marker(7, commit=True))
+    for now in (0, DAY, 2 * DAY):
+        kept.add(batch((b"x", b"%d" % now)))
+        kept.roll()
+        kept.compact(now_ms=now)
+    assert [found.base_offset for found in kept.batches() if found.is_control] == [39]
+    for path in kept.directory.glob("*.snapshot"):
+        path.unlink()
+    kept.reopen()
+    assert kept.log.known_producers()[7].epoch == 0
 
 
 def test_a_marker_stays_while_an_emptied_batch_of_its_transaction_does(kept):

@@ -342,7 +342,7 @@ STORAGE = (
     ),
     Defect(
         "duplicates-of-the-last-batch-alone",
-        (Edit(f"{_PRODUCERS}.take", "sent = (*sent, added)[-WINDOW:]", "sent = (*sent, added)[-1:]"),),
+        (Edit(f"{_PRODUCERS}.take", "sent = (*known.sent, added)[-WINDOW:]", "sent = (*known.sent, added)[-1:]"),),
         "of a producer only the last batch is known: those before it, sent again, are refused as out of order",
         ("duplicate", "unexpected-error", "lost-write", "nonmonotonic-send", "not-refused"),
         300,

@@ -29,7 +29,8 @@ EXPIRES_AFTER_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A batch that is in the log: its sequence numbers and offsets, and its `Appended.append_time_ms`."""
+    """A batch that is in the log: its sequence numbers, -1 for none, its offsets, and its
+    `Appended.append_time_ms`."""
 
     first_sequence: int
     last_sequence: int
@@ -109,7 +110,7 @@ class ProducerState:
             for sent in known.sent if same_epoch else ():
                 if (sent.first_sequence, sent.last_sequence) == (origin.first_sequence, origin.last_sequence):
                     return Appended(sent.base_offset, sent.append_time_ms)
-            expected = next_sequence(known.last_sequence, 1) if same_epoch and known.sent else 0
+            expected = max(next_sequence(known.last_sequence, 1), 0) if same_epoch and known.sent else 0
             if origin.first_sequence != expected:
                 problem = f"producer {known.producer_id}: sequence {origin.first_sequence} comes, {expected} is due"
                 raise KafkaError(Error.OUT_OF_ORDER_SEQUENCE_NUMBER, problem)
@@ -139,10 +140,9 @@ class ProducerState:
             stable = self.first_open
             stable = last_offset + 1 if stable is None else stable
             return AbortedTransaction(origin.producer_id, start, last_offset, stable)
-        sent = known.sent
-        if origin.first_sequence >= 0:
-            added = Sent(origin.first_sequence, origin.last_sequence, base_offset, last_offset, append_time_ms)
-            sent = (*sent, added)[-WINDOW:]
+        # Also one without numbers: compaction has to know which batch of a producer is its last.
+        added = Sent(origin.first_sequence, origin.last_sequence, base_offset, last_offset, append_time_ms)
+        sent = (*known.sent, added)[-WINDOW:]
         start = base_offset if start is None and origin.transactional else start
         self._know(replace(known, sent=sent, last_ms=timestamp, transaction_start=start))
         return None
@@ -202,9 +202,9 @@ def _entry(producer: Producer) -> messages.ProducerSnapshot.ProducerEntry:
 
 def _producer(entry: messages.ProducerSnapshot.ProducerEntry) -> Producer:
     sent: tuple[Sent, ...] = ()
-    if entry.last_sequence >= 0:
+    if entry.last_offset >= 0:
         # Sequences wrap: the number before 0 is the greatest.
-        first = (entry.last_sequence - entry.offset_delta) & 0x7FFFFFFF
+        first = (entry.last_sequence - entry.offset_delta) & 0x7FFFFFFF if entry.last_sequence >= 0 else -1
         sent = (Sent(first, entry.last_sequence, entry.last_offset - entry.offset_delta, entry.last_offset),)
     return Producer(
         entry.producer_id,
