@@ -169,6 +169,35 @@ def test_each_move_has_an_epoch_of_its_own_which_stands_in_the_batches(cluster, 
     assert epoch_end(wire, "t", 5).end_offset == -1
 
 
+def test_an_offset_is_told_with_the_epoch_in_which_its_record_was_written(cluster, at, make):
+    create(at(1), "t")
+    for number in range(3):
+        at(cluster.leader("t", 0)).produce("t", make.records(b"v", b"w", timestamp=1000 + 10 * (number != 1)))
+        cluster.move_leader("t", 0, cluster.leader("t", 0) % 3 + 1)
+    wire = at(cluster.leader("t", 0))
+    found = {time: wire.offset_at("t", time) for time in (-3, -2, -1, 0, 1010)}
+    assert {time: (one.offset, one.leader_epoch) for time, one in found.items()} == {
+        -3: (1, 0),
+        -2: (0, 0),
+        -1: (6, 3),
+        0: (0, 0),
+        1010: (0, 0),
+    }
+    kind = messages.DeleteRecordsRequest
+    before_4 = kind.DeleteRecordsTopic(name="t", partitions=[kind.DeleteRecordsPartition(offset=3)])
+    wire.ask(kind(topics=[before_4], timeout_ms=5000), 2)
+    assert (wire.offset_at("t", -2).offset, wire.offset_at("t", -2).leader_epoch) == (3, 1)
+    assert (wire.offset_at("t", 1010).offset, wire.offset_at("t", 1010).leader_epoch) == (4, 2)
+
+
+def test_of_no_epoch_no_end_is_told(cluster, at, make):
+    create(at(1), "t")
+    wire = at(cluster.leader("t", 0))
+    wire.produce("t", make.records(b"v"))
+    told = epoch_end(wire, "t", -1)
+    assert (told.error_code, told.leader_epoch, told.end_offset) == (0, -1, -1)
+
+
 def test_a_client_that_knows_another_epoch_is_told_so(cluster, at, make):
     create(at(1), "t")
     cluster.move_leader("t", 0, others(cluster, "t")[0])

@@ -2,8 +2,8 @@
 
 Versions 1-7. A timestamp asks for the first record that is not older. -1 asks for the end, -2 for the start, -3 (from
 version 7) for the record with the greatest timestamp. Where nothing is found, timestamp and offset are -1. For readers
-of committed records, from version 2, the log ends where the oldest open transaction begins. Source: KIP-79,
-KIP-734.
+of committed records, from version 2, the log ends where the oldest open transaction begins. From version 4 each offset
+is told with its leader epoch, the end with the present one. Source: KIP-79, KIP-320, KIP-734.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def _result(
         partition.check_leader(call.broker.node_id, requested.current_leader_epoch)
         result.timestamp, result.offset = _find(call, partition.log, requested.timestamp)
         if call.version >= LIST_OFFSETS_LEADER_EPOCH and result.offset >= 0:
-            result.leader_epoch = partition.log.leader_epoch
+            log, is_end = partition.log, requested.timestamp == LATEST
+            result.leader_epoch = log.leader_epoch if is_end else log.epochs.at(result.offset)
     except KafkaError as error:
         result.error_code = error.code
     except StorageError:

@@ -2,7 +2,8 @@
 not there any more.
 
 Versions 2-4. The response is the newest epoch that is not newer than the requested one, and the offset after its last;
-both are -1 for an epoch that is yet to come. Source: KIP-320; docs/log-files.md#leader-epochs.
+both are -1 for an epoch that is yet to come, and for -1, which stands for none. Source: KIP-320;
+docs/log-files.md#leader-epochs.
 """
 
 from __future__ import annotations

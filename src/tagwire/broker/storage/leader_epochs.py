@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
+NO_EPOCH = -1
+
 
 class LeaderEpochs:
     """The leader epochs of a log, each with the offset it begins at, oldest first. There is at least one.
@@ -34,7 +36,8 @@ class LeaderEpochs:
         return self._epochs[max(bisect_right(self._offsets, offset) - 1, 0)]
 
     def end_of(self, epoch: int, start: int, end: int) -> tuple[int, int] | None:
-        """The newest epoch that is not newer than `epoch`, and the offset after its last; None for an epoch to come.
+        """The newest epoch that is not newer than `epoch`, and the offset after its last; None for an epoch to come,
+        and for -1, which stands for none.
 
         A client whose own log of that epoch reaches further has read what this one does not hold. Before the oldest
         epoch there is nothing: such an epoch ends, as itself, where the log starts.
@@ -42,7 +45,7 @@ class LeaderEpochs:
         Args:
             start, end: the offsets that the log holds.
         """
-        if epoch > self.latest:
+        if epoch > self.latest or epoch == NO_EPOCH:
             return None
         found = bisect_right(self._epochs, epoch)
         if not found:
