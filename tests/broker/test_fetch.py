@@ -57,6 +57,15 @@ def test_a_partition_that_does_not_exist_is_unknown_at_once(wire, topic, partiti
     assert len(answer.records) == 0
 
 
+@pytest.mark.parametrize(("version", "error"), [(9, Error.UNSUPPORTED_COMPRESSION_TYPE), (10, Error.NONE)])
+def test_who_does_not_know_zstd_is_given_none_of_a_topic_that_is_compressed_with_it(wire, make, version, error):
+    wire.create("t", compression_type="zstd")
+    wire.produce("t", make.records(b"v"))
+    answer = wire.fetch("t", 0, version=version)
+    assert answer.error_code == error
+    assert bool(answer.records) is (error is Error.NONE)
+
+
 def test_a_fetch_waits_until_there_is_something(wire, make, broker, connect):
     wire.create("t")
     wire.send(make.fetch("t", 0, max_wait_ms=FAR), 12)

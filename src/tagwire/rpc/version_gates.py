@@ -26,6 +26,9 @@ PRODUCE_CURRENT_LEADER: Final = 10
 FETCH_CURRENT_LEADER: Final = 16
 """Who leads is told along with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
 
+FETCH_ZSTD: Final = 10
+"""Records may be compressed with Zstandard (KIP-110)."""
+
 FETCH_FROM_FOLLOWER: Final = 11
 """Any replica serves a reader, and its rack is told (KIP-392)."""
 

@@ -31,7 +31,7 @@ from tagwire.broker.registry import Call, handles
 from tagwire.broker.storage.log_reading import Fetched, OffsetOutOfRangeError, VisibleEnd
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
-from tagwire.rpc.version_gates import FETCH_CURRENT_LEADER, FETCH_FROM_FOLLOWER, FETCH_TOPIC_IDS
+from tagwire.rpc.version_gates import FETCH_CURRENT_LEADER, FETCH_FROM_FOLLOWER, FETCH_TOPIC_IDS, FETCH_ZSTD
 from tagwire.spec.api_keys import ApiKey
 
 Request = messages.FetchRequest
@@ -247,6 +247,8 @@ def _read_one(
         whole_first = whole_first and nearer == NO_REPLICA
         if fetched is None:
             fetched = log.fetch(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
+        if call.version < FETCH_ZSTD and log.config.compression_type == "zstd":
+            raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         records, view = fetched.records, fetched.view
         aborted = fetched.aborted() if committed else None
         as_kept = dialect_of(call.request) == log.dialect
