@@ -13,6 +13,8 @@ from tagwire.broker.storage.readable_log import ReadableLog
 from tagwire.errors import Error
 from tagwire.records import next_offset, read
 
+from .asking import add_partitions, begin, end, send_in_transaction
+
 FAR = 30_000
 
 
@@ -83,6 +85,20 @@ def test_a_fetch_waits_until_there_is_enough(wire, make, broker, connect):
     other.produce("t", batch)
     other.produce("t", batch)
     assert len(values(wire.receive().responses[0].partitions[0])) == 3
+
+
+def test_a_fetch_of_committed_records_ends_when_a_marker_shows_enough(wire, make, broker, connect):
+    wire.create("t")
+    other = connect(broker.bootstrap)
+    who = begin(other, "x")
+    add_partitions(other, "x", who, "t", 0)
+    send_in_transaction(other, "x", who, "t", 0, 0, b"v" * 1000)
+    wire.send(make.fetch("t", 0, max_wait_ms=FAR, min_bytes=1000, isolation_level=1), 12)
+    other.metadata()  # by then it waits
+    end(other, "x", who, commit=True)
+    wire.socket.settimeout(FAR / 3000)
+    (found, _) = values(wire.receive().responses[0].partitions[0])
+    assert found == b"v" * 1000
 
 
 def test_what_is_published_while_a_fetch_reads_is_counted_once(wire, make, broker, connect, monkeypatch):

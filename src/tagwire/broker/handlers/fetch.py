@@ -8,14 +8,14 @@ transactions were aborted. Who is over its quota gets nothing, and is told how l
 does not wait. From version 7 a request may be one of a session, whose responses tell only what has changed (see
 `broker.fetch_sessions`). Of a topic that keeps a record dialect, a client that speaks it gets what is stored, any other
 record batches made of it. From version 11 any replica serves, and the leader sends a reader that is in another rack to
-a replica there; from version 16 who is asked in vain tells who leads.
-Source: KIP-227, KIP-392, KIP-516, KIP-951; Kafka's ReplicaManager.
+a replica there; from version 16 who is asked in vain tells who leads. Before version 10 nothing is read of a topic
+whose compression.type is zstd. Source: KIP-110, KIP-227, KIP-392, KIP-516, KIP-951; Kafka's ReplicaManager.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby, repeat
 
@@ -135,6 +135,7 @@ async def _results(call: Call[Request], requested: Sequence[Requested]) -> list[
     try:
         while True:
             before, led = _published(partitions), [partition.leadership for partition in partitions]
+            hidden = _hidden(partitions) if call.request.isolation_level == READ_COMMITTED else {}
             results = await _read(call, requested, written)
             bounds = call.request.max_bytes, call.broker.throttles.most_fetched(call)
             least = min(call.request.min_bytes, *bounds, MAX_RESPONSE_BYTES)
@@ -144,7 +145,9 @@ async def _results(call: Call[Request], requested: Sequence[Requested]) -> list[
                 return results
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(ends):
-                    while _published(partitions) - before < missing and not _is_over(partitions, led):
+                    while not (
+                        _published(partitions) - before >= missing or _is_shown(hidden) or _is_over(partitions, led)
+                    ):
                         await more.wait()
                         more.clear()
             if _is_over(partitions, led):
@@ -163,6 +166,17 @@ def _is_told_at_once(result: Response.PartitionData) -> bool:
 def _is_over(partitions: Sequence[Partition], led: Sequence[Leadership]) -> bool:
     """Whether waiting is of no use: a topic was deleted, or a leader has moved."""
     return any(partition.deleted or partition.leadership is not was for partition, was in zip(partitions, led))
+
+
+def _hidden(partitions: Sequence[Partition]) -> Mapping[Partition, int]:
+    """The partitions that end for readers of committed records before what is open, and where."""
+    ends = {partition: partition.log.stable_offset for partition in partitions}
+    return {partition: end for partition, end in ends.items() if end < partition.log.end_offset}
+
+
+def _is_shown(hidden: Mapping[Partition, int]) -> bool:
+    """Whether more of what was hidden can be read: the marker that shows it may be much smaller."""
+    return any(partition.log.stable_offset > end for partition, end in hidden.items())
 
 
 def _published(partitions: Sequence[Partition]) -> int:
