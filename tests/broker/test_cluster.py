@@ -257,6 +257,34 @@ def test_a_truncated_partition_has_lost_its_tail_and_goes_on_in_a_new_epoch(clus
         cluster.truncate("t", 0, 1)
 
 
+def test_a_reader_is_told_at_once_where_the_log_is_not_the_one_that_it_has_read(cluster, at, make):
+    create(at(1), "t")
+    wire = at(cluster.leader("t", 0))
+    for _ in range(3):
+        wire.produce("t", make.records(b"v", b"w"))
+    cluster.truncate("t", 0, 3)
+    for _ in range(2):
+        wire.produce("t", make.records(b"x", b"y"))
+
+    def fetch(offset, last_fetched_epoch, session_id=0, session_epoch=-1):
+        request = make.fetch("t", offset, max_wait_ms=30_000, session_id=session_id, session_epoch=session_epoch)
+        request.topics[0].partitions[0].last_fetched_epoch = last_fetched_epoch
+        return wire.ask(request, 12)
+
+    def told(answer):
+        partition = answer.responses[0].partitions[0]
+        ends = partition.diverging_epoch
+        return partition.error_code, ends.epoch, ends.end_offset, len(partition.records or b"") > 0
+
+    assert [told(fetch(offset, 0)) for offset in (1, 2)] == [(0, -1, -1, True)] * 2
+    assert [told(fetch(offset, 0)) for offset in (3, 4, 6, 7)] == [(0, 0, 2, False)] * 4
+    assert told(fetch(4, 1)) == (0, -1, -1, True)
+    assert told(fetch(7, 1)) == (0, 1, 6, False)
+    assert told(fetch(2, 2))[0] == Error.OFFSET_OUT_OF_RANGE
+    session = fetch(4, 1, session_epoch=0).session_id
+    assert told(fetch(6, 0, session, 1)) == told(fetch(6, 0, session, 2)) == (0, 0, 2, False)
+
+
 def test_epochs_and_records_are_there_when_a_cluster_is_started_again(tmp_path, connect, make):
     with Cluster(2, tmp_path / "data") as cluster:
         create(connect(cluster.nodes[1].bootstrap), "t", assignments=[[1, 2]])

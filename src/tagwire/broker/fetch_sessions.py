@@ -37,6 +37,7 @@ EVICTABLE_MS: Final = 120_000
 
 NO_SESSION: Final = 0
 NO_REPLICA: Final = -1
+NO_OFFSET: Final = -1
 FIRST_EPOCH: Final = 0
 LAST_EPOCH: Final = -1
 MAX_EPOCH: Final = 2**31 - 1
@@ -54,6 +55,7 @@ class FetchPartition:
         topic_id: its topic's id; UUID 0 where it is requested by name.
         index: its number.
         fetch_offset, max_bytes, leader_epoch: where to read from, how much, and what the reader knows of its leader.
+        last_epoch: the leader epoch of the last record that the reader has; -1 where it does not say.
         high_watermark, log_start_offset: as last told; -1 for never.
     """
 
@@ -63,12 +65,14 @@ class FetchPartition:
     fetch_offset: int
     max_bytes: int
     leader_epoch: int
+    last_epoch: int = -1
     high_watermark: int = -1
     log_start_offset: int = -1
 
     def update(self, other: FetchPartition) -> None:
         """Fetch what `other` says from now on."""
         self.fetch_offset, self.max_bytes, self.leader_epoch = other.fetch_offset, other.max_bytes, other.leader_epoch
+        self.last_epoch = other.last_epoch
 
     def tell(self, result: FetchResponse.PartitionData) -> bool:
         """Whether `result` has something that was not told yet; it counts as told then."""
@@ -78,6 +82,7 @@ class FetchPartition:
             or result.high_watermark != self.high_watermark
             or result.log_start_offset != self.log_start_offset
             or result.preferred_read_replica != NO_REPLICA
+            or result.diverging_epoch.end_offset != NO_OFFSET
         )
         # Told again when the error is over, whatever else has stayed as it was.
         self.high_watermark = -1 if result.error_code else result.high_watermark
@@ -299,4 +304,5 @@ def _requested(request: FetchRequest) -> Iterator[FetchPartition]:
                 wanted.fetch_offset,
                 wanted.partition_max_bytes,
                 wanted.current_leader_epoch,
+                wanted.last_fetched_epoch,
             )

@@ -8,8 +8,10 @@ transactions were aborted. Who is over its quota gets nothing, and is told how l
 does not wait. From version 7 a request may be one of a session, whose responses tell only what has changed (see
 `broker.fetch_sessions`). Of a topic that keeps a record dialect, a client that speaks it gets what is stored, any other
 record batches made of it. From version 11 any replica serves, and the leader sends a reader that is in another rack to
-a replica there; from version 16 who is asked in vain tells who leads. Before version 10 nothing is read of a topic
-whose compression.type is zstd. Source: KIP-110, KIP-227, KIP-392, KIP-516, KIP-951; Kafka's ReplicaManager.
+a replica there; from version 16 who is asked in vain tells who leads. From version 12 a reader may say of which epoch
+its last record was, and is told at once where the log is not the one that it has read. Before version 10 nothing is
+read of a topic whose compression.type is zstd.
+Source: KIP-110, KIP-227, KIP-392, KIP-516, KIP-595, KIP-951; Kafka's ReplicaManager and Partition.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from tagwire.broker.leadership import NO_LEADER, Leadership
 from tagwire.broker.node_endpoints import node_endpoints
 from tagwire.broker.partition import Partition
 from tagwire.broker.registry import Call, handles
+from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.log_reading import Fetched, OffsetOutOfRangeError, VisibleEnd
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
@@ -50,6 +53,7 @@ MOST_AT_ONCE, MOST_PARTITIONS_AT_ONCE = 65_536, 16
 than a disk thread."""
 
 NO_REPLICA = -1
+NO_OFFSET = -1
 
 TELLS_LEADER = frozenset({Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH})
 """Along with what the current leader is told (KIP-951)."""
@@ -160,7 +164,11 @@ async def _results(call: Call[Request], requested: Sequence[Requested]) -> list[
 
 
 def _is_told_at_once(result: Response.PartitionData) -> bool:
-    return result.error_code != Error.NONE or result.preferred_read_replica != NO_REPLICA
+    return (
+        result.error_code != Error.NONE
+        or result.preferred_read_replica != NO_REPLICA
+        or result.diverging_epoch.end_offset != NO_OFFSET
+    )
 
 
 def _is_over(partitions: Sequence[Partition], led: Sequence[Leadership]) -> bool:
@@ -256,6 +264,10 @@ def _read_one(
         else:
             leadership.check_leader(call.broker.node_id, wanted.leader_epoch)
         nearer = _nearer(call, leadership)
+        if wanted.last_epoch >= 0 and nearer == NO_REPLICA:
+            diverging = log.divergence(wanted.fetch_offset, wanted.last_epoch)
+            if diverging is not None:
+                return _diverging(wanted, log, *diverging)
         committed = call.request.isolation_level == READ_COMMITTED
         most = min(wanted.max_bytes, left) if nearer == NO_REPLICA else 0
         whole_first = whole_first and nearer == NO_REPLICA
@@ -308,6 +320,19 @@ def _nearer(call: Call[Request], leadership: Leadership) -> int:
         return NO_REPLICA
     found = call.broker.image.nearest(leadership, rack)
     return NO_REPLICA if found is None else found
+
+
+def _diverging(wanted: FetchPartition, log: PartitionLog, epoch: int, end_offset: int) -> Response.PartitionData:
+    """That the log is another one than the reader has read, from the end of an epoch on."""
+    return Response.PartitionData(
+        partition_index=wanted.index,
+        high_watermark=log.end_offset,
+        last_stable_offset=log.stable_offset,
+        log_start_offset=log.start_offset,
+        diverging_epoch=Response.EpochEndOffset(epoch=epoch, end_offset=end_offset),
+        aborted_transactions=None,
+        records=b"",
+    )
 
 
 def _refusal(wanted: FetchPartition, error: Error) -> Response.PartitionData:

@@ -189,6 +189,19 @@ class ReadableLog:
         """See `LeaderEpochs.end_of`."""
         return self.epochs.end_of(epoch, self.start_offset, self.end_offset)
 
+    def divergence(self, offset: int, epoch: int) -> tuple[int, int] | None:
+        """The newest epoch in common with a reader that has come to `offset` by a record of `epoch`, and its end; None
+        where this log holds what was read (KIP-595).
+
+        Raises:
+            OffsetOutOfRangeError: the epoch is yet to come, or `offset` is before the start.
+        """
+        written = max(self.end_offset, self._segments[-1].next_offset)
+        told = self.epochs.end_of(epoch, self.start_offset, written)
+        if told is None or offset < self.start_offset:
+            raise OffsetOutOfRangeError(f"{self.directory.name} has nothing of epoch {epoch} before offset {offset}")
+        return told if told[0] < epoch or told[1] < offset else None
+
     def check_deletion(self, before: int) -> int:
         """The offset that the log is to start at when what is before `before` is deleted; -1 stands for its end.
 
