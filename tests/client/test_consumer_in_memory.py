@@ -137,6 +137,94 @@ def test_nothing_unread_is_given_of_a_partition_that_went_to_another_member() ->
     assert offsets([record for record in read + found if record.partition == kept.partition]) == [*range(10)]
 
 
+class Committing(RebalanceListener):
+    """Commits what was given when partitions are revoked, as one does who commits by hand."""
+
+    def __init__(self) -> None:
+        self.consumer: MemoryConsumer | None = None
+
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        assert self.consumer is not None
+        self.consumer.call(self.consumer.core.commit(None, None))
+
+
+PROTOCOLS: list[dict[str, Any]] = [
+    {"assignors": "range"},
+    {"assignors": "cooperative-sticky"},
+    {"protocol": "consumer"},
+]
+
+
+def two_partitions_fetched(room: Room, listener: RebalanceListener, **options: Any) -> MemoryConsumer:
+    """A member that has both partitions of the room, and has fetched ten records of each."""
+    consumer = subscribed(room, listener, **options)
+    while len(consumer.core.assignment) < 2:
+        assert consumer.poll(0.5) == []
+    room.fill(10)
+    room.fill(10, 1)
+    room.pass_time(1.0)
+    return consumer
+
+
+def joined_beside(room: Room, **options: Any) -> None:
+    """Has another member join while the first waits in a call."""
+    second = subscribed(room, **options)
+    second.core.work.polled(room.driver.now())
+
+
+@pytest.mark.parametrize("options", PROTOCOLS, ids=lambda options: next(iter(options.values())))
+def test_a_listener_commits_nothing_that_is_gathered_and_not_given(options: dict[str, Any]) -> None:
+    room, listener = Room(2), Committing()
+    consumer = listener.consumer = two_partitions_fetched(room, listener, **options)
+    joined_beside(room, **options)
+    given = consumer.call(consumer.core.consume(40, 10.0))
+    (kept,) = consumer.core.assignment
+    assert {record.partition for record in given} == {kept.partition}
+    assert offsets(given) == [*range(10)]
+    assert room.committed == {AT: 0, TopicPartition("t", 1): 0}
+
+
+def test_a_listener_commits_nothing_that_was_fetched_and_not_read() -> None:
+    room, listener = Room(2), Committing()
+    consumer = listener.consumer = two_partitions_fetched(room, listener)
+    reader = consumer.call(consumer.core.read())
+    read = [next(reader) for _ in range(3)]
+    consumer.call(consumer.core.rejoin("a test"))
+    room.pass_time(1.0)
+    consumer.poll(0.0)
+    assert {record.partition for record in read} == {0}
+    assert room.committed == {AT: 3, TopicPartition("t", 1): 0}
+
+
+def test_what_is_gathered_when_a_listener_raises_is_given_by_the_next_call() -> None:
+    class Raising(RebalanceListener):
+        def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            raise ValueError("this is the test's")
+
+    room = Room(2)
+    options = {"assignors": "cooperative-sticky", "auto_commit": True, "auto_commit_interval": 0.2}
+    consumer = two_partitions_fetched(room, Raising(), **options)
+    joined_beside(room, **options)
+    with pytest.raises(ValueError, match="this is the test's"):
+        consumer.call(consumer.core.consume(40, 10.0))
+    assert offsets(consumer.drained(10)) == [*range(10)]
+
+
+def test_a_partition_that_is_paused_while_its_records_are_gathered_goes_on_where_it_was() -> None:
+    class Pausing(RebalanceListener):
+        def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            kept = consumer.core.assignment - set(partitions)
+            consumer.call(consumer.core.pause(list(kept), is_paused=True))
+
+    room = Room(2)
+    options = {"assignors": "cooperative-sticky"}
+    consumer = two_partitions_fetched(room, Pausing(), **options)
+    joined_beside(room, **options)
+    assert consumer.call(consumer.core.consume(40, 10.0)) == []
+    consumer.call(consumer.core.pause(None, is_paused=False))
+    assert offsets(consumer.drained(10)) == [*range(10)]
+
+
 def test_nothing_is_fetched_before_the_listener_has_heard_of_a_partition() -> None:
     room = Room()
     room.fill(10)

@@ -170,6 +170,10 @@ class ConsumerCore:
                     raise
                 self._given.put_off(error)
                 break
+            except Exception:  # a listener's, or a callback's: what is gathered is fetched again
+                if given.gathered:
+                    await self.rewind()
+                raise
             if not more:
                 break
             given.gathered += more  # a listener may have dropped some of it meanwhile
@@ -272,12 +276,13 @@ class ConsumerCore:
 
     async def _rebalance(self, event: RebalanceEvent) -> None:
         try:
-            if event.kind is not RebalanceKind.ASSIGNED:
-                self._given.drop(event.partitions)
             if event.kind is RebalanceKind.REVOKED and self._settings.auto_commit:
                 await self._commit_quietly(self._network.deadline())
             await self._tell_listener(event.kind, event.partitions)
         finally:
+            # After the listener: what it commits ends where this begins.
+            if event.kind is not RebalanceKind.ASSIGNED:
+                self._given.drop(event.partitions)
             event.is_done = True
             self.work.events.remove(event)
             await self._do(lambda _: self.work.settled(event))

@@ -113,7 +113,8 @@ class GivenRecords:
 
     def note_consumed(self) -> None:
         """The application is done with everything that it was given."""
-        unread = self._first_unread() if self._reader.__length_hint__() else {}  # type: ignore[attr-defined]
+        is_any = self.gathered or self._reader.__length_hint__()  # type: ignore[attr-defined]
+        unread = self._first_unread() if is_any else {}
         for partition, one in self._subscription.assigned.items():
             position = unread.get(partition) or one.fetch_position.given
             if position.offset != UNKNOWN:
@@ -145,8 +146,9 @@ class GivenRecords:
         return self._read[len(self._read) - count :] if count else []
 
     def _first_unread(self) -> dict[TopicPartition, GivenPosition]:
+        """Where what the application has not had yet begins: what is gathered, too, is given at the end of the call."""
         first: dict[TopicPartition, GivenPosition] = {}
-        for record in self._unread():
+        for record in (*self.gathered, *self._unread()):
             partition = _partition(record)
             if partition not in first:
                 first[partition] = GivenPosition(record.offset)
