@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -26,6 +26,7 @@ from .fake_broker import Close, Late
 from .memory_consumers import MemoryConsumer, Room
 
 AT = TopicPartition("t", 0)
+OTHER = TopicPartition("t", 1)
 
 
 def offsets(found: Sequence[Record]) -> list[int]:
@@ -96,6 +97,42 @@ def test_the_position_is_where_the_first_record_comes_from_before_any_was_given(
         consumer.call(consumer.core.commit(None, None))
         assert room.committed == {AT: 0}
     assert offsets(consumer.drained(10)) == [*range(10)]
+
+
+def refusing_offsets(error: Error) -> Callable[[Any], Any]:
+    """An action that refuses to tell the offset of partition 1."""
+    kind = messages.ListOffsetsResponse
+
+    def refuse(message: Any) -> Any:
+        partition = kind.ListOffsetsPartitionResponse(partition_index=1, error_code=error, offset=-1)
+        return kind(topics=[kind.ListOffsetsTopicResponse(name="t", partitions=[partition])])
+
+    return refuse
+
+
+def test_a_position_is_waited_for_though_records_of_another_partition_are_there() -> None:
+    room = Room(2)
+    room.fill(5)
+    room.offsets.committed["g"] = {AT: 2}
+    room.cluster.script("ListOffsets", *[refusing_offsets(Error.NOT_LEADER_OR_FOLLOWER)] * 8)
+    consumer = room.consumer()
+    consumer.call(consumer.core.assign([AT, OTHER]))
+    room.pass_time(0.1)
+    assert consumer.core.work.fetched.has_any
+    assert consumer.call(consumer.core.position(OTHER, 20)) == 0
+    assert consumer.call(consumer.core.position(AT, 20)) == 2
+
+
+def test_a_position_that_cannot_be_found_is_an_error() -> None:
+    room = Room(2)
+    room.offsets.committed["g"] = {AT: 2}
+    room.cluster.script("ListOffsets", refusing_offsets(Error.TOPIC_AUTHORIZATION_FAILED))
+    consumer = room.consumer()
+    consumer.call(consumer.core.assign([AT, OTHER]))
+    for raising in (lambda: consumer.call(consumer.core.position(OTHER, 20)), lambda: consumer.poll(1.0)):
+        with pytest.raises(KafkaError, match=r"TOPIC_AUTHORIZATION_FAILED .*t-1"):
+            raising()
+    assert consumer.call(consumer.core.position(OTHER, 20)) == 0
 
 
 def test_a_partition_that_is_paused_while_its_records_are_read_goes_on_where_it_was() -> None:
@@ -181,7 +218,7 @@ def test_a_listener_commits_nothing_that_is_gathered_and_not_given(options: dict
     (kept,) = consumer.core.assignment
     assert {record.partition for record in given} == {kept.partition}
     assert offsets(given) == [*range(10)]
-    assert room.committed == {AT: 0, TopicPartition("t", 1): 0}
+    assert room.committed == {AT: 0, OTHER: 0}
 
 
 def test_a_listener_commits_nothing_that_was_fetched_and_not_read() -> None:
@@ -193,7 +230,7 @@ def test_a_listener_commits_nothing_that_was_fetched_and_not_read() -> None:
     room.pass_time(1.0)
     consumer.poll(0.0)
     assert {record.partition for record in read} == {0}
-    assert room.committed == {AT: 3, TopicPartition("t", 1): 0}
+    assert room.committed == {AT: 3, OTHER: 0}
 
 
 def test_what_is_gathered_when_a_listener_raises_is_given_by_the_next_call() -> None:

@@ -432,16 +432,22 @@ class ConsumerWork:
 
     async def await_position(self, partition: TopicPartition, deadline: float) -> None:
         """Waits until it is known where to begin, or there is an error for the application. Raises KeyError,
-        RequestTimeoutError."""
-        one = self.subscription.require(partition)
+        RequestTimeoutError, and what is wrong with the partition, which `poll` raises in its turn."""
+        position = self.subscription.require(partition).fetch_position
+
+        def refusal() -> TagwireError | None:
+            failure = position.failure
+            return None if failure is None or failure.is_taken else failure.error
 
         def is_over() -> bool:
-            is_known = one.fetch_position.given.offset != UNKNOWN
-            return is_known or bool(self.failures) or self.breakdown is not None or self.fetched.has_any
+            is_known = position.given.offset != UNKNOWN
+            return is_known or refusal() is not None or bool(self.failures) or self.breakdown is not None
 
         await Wait(is_over, deadline)
         if not is_over():
             raise RequestTimeoutError(f"where to begin in {partition} was not found out in time")
+        if position.given.offset == UNKNOWN and (error := refusal()) is not None:
+            raise error
 
     async def lag(self, positions: Mapping[TopicPartition, int], deadline: float) -> dict[TopicPartition, Lag]:
         """How far these positions are from the ends as the last responses told them; where none did, from what
