@@ -235,6 +235,24 @@ def test_what_may_pass_is_tried_again_in_order(cluster: FakeCluster, name: str, 
     assert [delivery.result(0).offset for delivery in deliveries] == list(range(1, 51))
 
 
+def test_a_partition_that_a_broker_lacks_for_a_moment_is_waited_for(cluster: FakeCluster) -> None:
+    log = cluster.topic("t", 2)[1]
+
+    def older(message: Any) -> Any:
+        """Metadata as it was before the topic had more partitions."""
+        response = cluster.respond("Metadata", message, 0)
+        for topic in response.topics:
+            topic.partitions = topic.partitions[:1]
+        return response
+
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("t", b"first", partition=1).result(30)
+        cluster.script("Produce", refusing(Error.NOT_LEADER_OR_FOLLOWER))
+        cluster.script("Metadata", older, older)
+        producer.send("t", b"second", partition=1)
+    assert values_in(log) == [b"first", b"second"]
+
+
 def test_a_leader_that_moved_is_followed() -> None:
     with FakeCluster(nodes=2) as cluster, Producer(cluster.bootstrap) as producer:
         log = cluster.topic("t")[0]

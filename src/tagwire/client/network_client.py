@@ -25,7 +25,7 @@ from tagwire.client.metadata import (
 )
 from tagwire.client.metadata_cache import MetadataCache
 from tagwire.client.metrics import ConnectionMetrics, Metrics
-from tagwire.client.retry import Retry
+from tagwire.client.retry import Retry, pause_before
 from tagwire.client.scheduling import Wait, sleep
 from tagwire.codec import RequestMessage
 from tagwire.errors import (
@@ -322,11 +322,21 @@ class NetworkClient:
         self, name: str, wanted: Collection[int], deadline: float
     ) -> dict[int, PartitionMetadata | KafkaError]:
         """Partitions of a topic with their leaders, cached or refreshed; for those that have none, the error that
-        `partition` raises. Raises as `topic`."""
+        `partition` raises. Those that the topic lacks are waited for as a topic is. Raises as `topic`."""
         was_known = self.known_topic(name) is not None
         topic = await self.topic(name, deadline)
         if was_known and any(self.known_partition(TopicPartition(name, index)) is None for index in wanted):
             self.forget([name])  # it may have got more partitions, or leaders, since then
+            topic = await self.topic(name, deadline)
+        # A broker that lags behind may not know of new ones yet, as of a new topic.
+        missing_until, attempts = min(deadline, self.now() + UNKNOWN_TOPIC_PATIENCE), 0
+        while any(index not in topic.partitions for index in wanted):
+            attempts += 1
+            again = self.now() + pause_before(attempts, self.driver.random)
+            if again >= missing_until:
+                break
+            await sleep(again)
+            self.forget([name])
             topic = await self.topic(name, deadline)
         return {index: _led(topic, index) for index in wanted}
 
