@@ -233,6 +233,27 @@ def test_a_listener_commits_nothing_that_was_fetched_and_not_read() -> None:
     assert room.committed == {AT: 3, OTHER: 0}
 
 
+@pytest.mark.parametrize("auto_commit", [True, False])
+def test_what_is_given_while_its_partition_is_taken_away_is_committed(auto_commit: bool) -> None:
+    room, listener = Room(2), Committing()
+
+    def taken_away_meanwhile(record: Record) -> Record:
+        if len(room.consumers) == 1:
+            joined_beside(room)
+            room.pass_time(15.0)
+        return record
+
+    options = {"auto_commit": auto_commit, "interceptors": [taken_away_meanwhile]}
+    consumer = listener.consumer = two_partitions_fetched(
+        room, RebalanceListener() if auto_commit else listener, **options
+    )
+    given = consumer.poll(1.0)
+    assert [event.partitions for event in consumer.core.work.events] == [[AT, OTHER]]
+    assert offsets(given) == [*range(10)]
+    consumer.poll(0.0)
+    assert room.committed == {AT: 10, OTHER: 0}
+
+
 def test_what_is_gathered_when_a_listener_raises_is_given_by_the_next_call() -> None:
     class Raising(RebalanceListener):
         def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:

@@ -126,9 +126,10 @@ class FetchPosition:
 
     @property
     def given(self) -> GivenPosition:
-        """How far the partition was given out, from where it began or the last `seek` went."""
-        seeks, found = self._given
-        return found if seeks == self.seeks and found.offset != UNKNOWN else self._began[1]
+        """How far the partition was given out, from where it began or the last `seek` went; also what was on its way
+        to be given when it was left."""
+        (seeks, found), (since, began) = self._given, self._began
+        return found if seeks >= since and found.offset != UNKNOWN else began
 
     @property
     def began(self) -> GivenPosition:
@@ -182,7 +183,6 @@ class FetchPosition:
 
     def leave(self) -> None:
         """The partition is not wanted any more, nor what was fetched of it."""
-        self._began = self.seeks + 1, self.given
         self.seeks += 1
         self.turn += 1
 
