@@ -124,26 +124,33 @@ def rows_of(view: str, partition: PartitionLog, end_of: EndOf, *, drop: bool) ->
 def replay(records: Iterable[tuple[int, bool, Record]]) -> dict[bytes, Kept]:
     """The last value of every key, tombstones left out.
 
+    The last is the one that was written last, though a transaction with an older one ends later: coordinators compare
+    where both stand in the log.
+
     Args:
         records: (producer id where transactional, else -1; whether of a control batch; the record), in order.
     """
     kept: dict[bytes, Kept] = {}
+    newest: dict[bytes, int] = {}  # offsets of what counts, tombstones too
     pending: dict[int, list[Record]] = defaultdict(list)
     for producer, control, record in records:
         if control:
             ended = pending.pop(producer, [])
             if control_type(record.key) == "COMMIT":
                 for each in ended:
-                    _keep(kept, each)
+                    _keep(kept, newest, each)
         elif producer >= 0:
             pending[producer].append(record)
         else:
-            _keep(kept, record)
+            _keep(kept, newest, record)
     return kept
 
 
-def _keep(kept: dict[bytes, Kept], record: Record) -> None:
+def _keep(kept: dict[bytes, Kept], newest: dict[bytes, int], record: Record) -> None:
     key = record.key or b""
+    if newest.get(key, -1) > record.offset:
+        return
+    newest[key] = record.offset
     if record.value is None:
         kept.pop(key, None)
     else:

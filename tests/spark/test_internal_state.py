@@ -1,0 +1,70 @@
+"""What coordinators know from their files, told without a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tagwire import messages
+from tagwire.records import Record
+from tagwire.spark.segments.file_splits import partition_logs
+from tagwire.spark.segments.internal_state import rows_of
+from tagwire.spark.segments.options import SegmentOptions
+
+from .log_files import NOON, LogDirectory, transactional
+
+PRODUCER = 5
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogDirectory:
+    return LogDirectory(tmp_path, "__consumer_offsets-4")
+
+
+def commit(offset: int | None) -> list[Record]:
+    key = messages.OffsetCommitKey(group="g", topic="t", partition=0)
+    value = messages.OffsetCommitValue(offset=offset or 0, metadata="", commit_timestamp=NOON)
+    packed = None if offset is None else b"\0\3" + value.encode(3)
+    return [Record(b"\0\1" + key.encode(0), packed, (), NOON)]
+
+
+def committed(log: LogDirectory) -> list[int]:
+    def rows() -> Iterator[int]:
+        for each in partition_logs(SegmentOptions(paths=(str(log.path),))):
+            for row in rows_of("offsets", each, lambda topic, partition: None, drop=False):
+                yield row["offset"]
+
+    return list(rows())
+
+
+def test_the_offset_that_was_written_last_counts_though_a_transaction_with_an_older_one_ends_later(
+    log: LogDirectory,
+) -> None:
+    first = log.append(commit(10), **transactional(PRODUCER))
+    log.append(commit(20))
+    log.end_transaction(PRODUCER, first, commit=True)
+    assert committed(log) == [20]
+
+
+def test_an_offset_of_a_transaction_that_was_written_later_counts(log: LogDirectory) -> None:
+    log.append(commit(10))
+    first = log.append(commit(20), **transactional(PRODUCER))
+    log.end_transaction(PRODUCER, first, commit=True)
+    assert committed(log) == [20]
+
+
+def test_of_two_transactions_the_offset_that_was_written_last_counts_whichever_ends_last(log: LogDirectory) -> None:
+    older = log.append(commit(10), **transactional(PRODUCER))
+    newer = log.append(commit(20), **transactional(PRODUCER + 1))
+    log.end_transaction(PRODUCER + 1, newer, commit=True)
+    log.end_transaction(PRODUCER, older, commit=True)
+    assert committed(log) == [20]
+
+
+def test_an_offset_that_was_deleted_does_not_come_back_with_the_end_of_a_transaction(log: LogDirectory) -> None:
+    first = log.append(commit(10), **transactional(PRODUCER))
+    log.append(commit(None))
+    log.end_transaction(PRODUCER, first, commit=True)
+    assert committed(log) == []
