@@ -139,8 +139,10 @@ class TopicReader(PartitionReader, DataSourceReader):
         if wrong:
             raise ConfigError(f"option startingOffsets: {'; '.join(wrong)}")
         start, end = self.pushed_filters.restrict(start, end)
-        if self.pushed_filters.since is not None and start:
-            since = self.offset_reader.fetch_timestamp_offsets(dict.fromkeys(start, self.pushed_filters.since))
+        earliest_time = self.pushed_filters.since
+        # Brokers take negative times for something else: -1 is the end of a partition.
+        if earliest_time is not None and earliest_time >= 0 and start:
+            since = self.offset_reader.fetch_timestamp_offsets(dict.fromkeys(start, earliest_time))
             start = {at: min(end[at], max(start[at], since[at])) if since[at] >= 0 else end[at] for at in start}
         held = {at: latest[at] for at in end}
         return plan(start, end, earliest, held)[0]
