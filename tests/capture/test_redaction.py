@@ -200,6 +200,19 @@ def test_without_a_handshake_only_what_is_text_names_somebody() -> None:
         assert kept(data) == covered(data, token)
 
 
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", None])
+@pytest.mark.parametrize("token", [b"n,r=s3cr3t", b"y,r=", b"n,,r=s3cr3t", b"p=x,r=s3cr3t"])
+def test_a_token_that_is_none_of_its_mechanism_is_written_over_and_ends_nothing(
+    mechanism: str | None, token: bytes
+) -> None:
+    handshake = request(messages.SaslHandshakeRequest(mechanism=mechanism), 1) if mechanism else b""
+    asked = request(messages.SaslAuthenticateRequest(auth_bytes=token), 1)
+    found = kept(handshake + asked)
+    assert len(found) == len(handshake + asked)
+    assert found.startswith(handshake)
+    assert b"s3cr3t" not in found
+
+
 def test_what_cannot_be_read_is_written_over_behind_what_tells_what_it_is() -> None:
     data = request(messages.SaslAuthenticateRequest(auth_bytes=SECRET), 2)
     for broken in (data[:-1], data + b"\0"):

@@ -297,7 +297,8 @@ def _named(token: bytes, mechanism: str | None) -> int:
     if mechanism in ("PLAIN", None) and token.count(b"\0") == 2:
         size = token.rindex(b"\0") + 1
     elif (mechanism is None or mechanism.startswith("SCRAM-")) and token[:2] in (b"n,", b"y,") and b",r=" in token:
-        size = token.index(b",r=") + 3 if token.split(b",", 3)[2][:2] == b"n=" else 0
+        parts = token.split(b",", 3)
+        size = token.index(b",r=") + 3 if len(parts) > 2 and parts[2][:2] == b"n=" else 0
     try:
         return size if token[:size].decode().replace("\0", "").isprintable() else 0
     except UnicodeDecodeError:
