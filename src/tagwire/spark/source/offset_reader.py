@@ -60,6 +60,9 @@ class OffsetReader:
     def resolved(self, bound: OffsetLimit, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
         """The offset that `bound` means for each partition: see `resolve`.
 
+        Args:
+            latest: is put forward to a record that is found behind it, which came after it was asked for.
+
         Raises:
             ConfigError: also where a partition has no record at or after a time and that is to be an error.
         """
@@ -73,6 +76,7 @@ class OffsetReader:
                 f"option {bound.option}: no record at or after that time in {named(missing)} "
                 "(startingOffsetsByTimestampStrategy=latest starts at the end there)"
             )
+        latest.update({at: max(offset, latest[at]) for at, offset in found.items()})
         return {at: latest[at] if offset == _NO_RECORD else offset for at, offset in found.items()}
 
     def fetch_timestamp_offsets(self, times: Mapping[TopicPartition, int]) -> Offsets:
