@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,6 +160,21 @@ def test_a_log_in_pieces_gives_every_line_once_where_it_stands(tmp_path: Path, s
     found = [seen for piece in pieces(path, size) for seen in observe(piece, Losses())]
     assert found == whole
     assert [seen.place.position for seen in found][:2] == [0, len(LINE % 0)]
+
+
+def test_a_line_that_is_longer_than_memory_is_passed_over_by_the_piece_that_begins_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "request.log"
+    with open(path, "wb") as file:
+        file.truncate(128 << 20)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + LINE % 7)
+    tracemalloc.start()
+    try:
+        (seen,) = observe(Piece(path, 1 << 20), Losses())
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+    assert (seen.api_version, seen.place.position) == (7, (128 << 20) + 1)
 
 
 def test_captures_and_packed_logs_stay_whole(tmp_path: Path) -> None:

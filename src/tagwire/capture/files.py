@@ -29,6 +29,8 @@ _MAGIC: Final = 4
 BATCH_LINES: Final = 20_000
 """Lines of a log whose observations are handed over together."""
 
+_PIECE: Final = 1 << 16
+
 PASSED_OVER: Final = "a pipe, socket or device in a directory, passed over"
 
 
@@ -157,8 +159,12 @@ def _at_line(file: BufferedReader, start: int) -> int:
     """Goes to the first line that begins at `start` or after; its position."""
     if not start:
         return 0
-    file.seek(start - 1)
-    return start - 1 + len(file.readline())
+    at = file.seek(start - 1)
+    while found := file.readline(_PIECE):  # it may be longer than memory
+        at += len(found)
+        if found.endswith(b"\n"):
+            break
+    return at
 
 
 def _lines(file: BufferedReader, position: int, end: int | None) -> Iterator[bytes]:
