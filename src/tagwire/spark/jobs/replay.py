@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -222,7 +223,8 @@ def _with_values(rows: DataFrame, table: LandTable, names: list[str]) -> DataFra
     """The rows with the columns that their files lack: partitions and headers."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    found = [(str(file), *(values[name] for name in names)) for file, values in table.partition_values().items()]
+    # Spark takes `..` out of a path, by its letters alone; a row whose file was not found here would be lost.
+    found = [(normpath(file), *(values[name] for name in names)) for file, values in table.partition_values().items()]
     schema = ", ".join(f"`{name}` string" for name in (_FILE, *names))
     values = rows.sparkSession.createDataFrame(found, schema)
     if "partition" in names:
