@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tagwire.errors import Error, KafkaError
-from tagwire.partitions import EARLIEST, TopicPartition
+from tagwire.errors import Error, KafkaError, RequestTimeoutError
+from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.spark.source.offsets import OffsetRange
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read_range(
         try:
             yield from reader
             return
-        except KafkaError as error:
+        except (KafkaError, RequestTimeoutError) as error:
             if fail_on_data_loss:
                 raise
             start = _next_held(error, client, at, reader.position(at), offset_range.end)
@@ -72,11 +72,17 @@ def read_range(
                 _disconnect(properties)
 
 
-def _next_held(error: KafkaError, client: Client, at: TopicPartition, position: int, end: int) -> int:
-    """Where a read that lost its offsets can go on: at `end` where the partition is gone.
+def _next_held(
+    error: KafkaError | RequestTimeoutError, client: Client, at: TopicPartition, position: int, end: int
+) -> int:
+    """Where a read that lost its offsets can go on: at `end` where the partition is gone, or ends before.
 
     Raises `error` where it is about something else.
     """
+    if isinstance(error, RequestTimeoutError):  # brokers say nothing of what was to come, and is no longer there
+        if client.list_offsets({at: LATEST})[at] <= position:
+            return end
+        raise error
     if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
         return end
     if error.error is Error.OFFSET_OUT_OF_RANGE:
