@@ -39,7 +39,8 @@ logger = logging.getLogger("tagwire.broker")
 Given = TypeVar("Given")
 
 OFFSETS_RETENTION_MS = 7 * 86_400_000
-"""Offsets of a group without members are forgotten this long after they were committed, as Kafka does by default."""
+"""Offsets of a group without members are forgotten this long after they were committed and the last member of a
+classic group was gone, as Kafka does by default (KIP-211)."""
 
 STORE_AGAIN_MS: Final = 1000
 """When it is tried again to store what time has made of a group."""
@@ -129,7 +130,7 @@ class Groups(OffsetCommits):
             return
         entry = entry or self._entry(found.group_id)
         if isinstance(found, stored.StoredGroup):
-            self._take_classic(entry, found.metadata)
+            self._take_classic(entry, found)
         elif found.offset is None:
             entry.offsets.delete([found.partition])
         elif producer_id is None:
@@ -137,12 +138,13 @@ class Groups(OffsetCommits):
         else:
             self._prepare(found.group_id, producer_id, {found.partition: found.offset})
 
-    def _take_classic(self, entry: Coordinated, metadata: GroupMetadata | None) -> None:
+    def _take_classic(self, entry: Coordinated, found: stored.StoredGroup) -> None:
+        metadata = found.metadata
         if isinstance(entry.group, ConsumerGroup):
             if metadata is None:
                 return  # it became one of KIP-848, and goes on as that
             entry.group = ClassicGroup(entry.group.group_id, new_member_id)
-        entry.stored = metadata is not None
+        entry.stored, entry.stored_ms = metadata is not None, found.stored_ms
         entry.group.restore(metadata or GroupMetadata(), self._clock())
 
     def _take_change(self, entry: Coordinated | None, found: StoredChange) -> None:
@@ -233,7 +235,7 @@ class Groups(OffsetCommits):
         classic.restore(metadata, self._clock(), spoken)
         if gone is not None or group.state is not ConsumerGroupState.STABLE:
             classic.begin_rebalance(self._clock())
-        entry.group = classic
+        entry.group, entry.stored_ms = classic, now
         self._count(entry)
         self._arm(entry)
 
@@ -408,7 +410,7 @@ class Groups(OffsetCommits):
         if entry is None:
             return
         old = _expired_offsets(entry)
-        if old:
+        if old and group_id not in self._coming:  # one that is being stored may take the place of what is too old
             await self._delete_offsets(group_id, old)
         if _is_left_over(entry):
             await self._forget(entry)
@@ -436,8 +438,9 @@ class Groups(OffsetCommits):
 
 
 def _expired_offsets(entry: Coordinated) -> list[TopicPartition]:
-    """The partitions whose offsets are too old, of a group without members."""
-    return entry.offsets.expired(wall_ms() - OFFSETS_RETENTION_MS) if entry.is_empty else []
+    """The partitions whose offsets are too old, of a group that has been without members for as long."""
+    before_ms = wall_ms() - OFFSETS_RETENTION_MS
+    return entry.offsets.expired(before_ms) if entry.is_empty and entry.emptied_ms < before_ms else []
 
 
 def _is_left_over(entry: Coordinated) -> bool:

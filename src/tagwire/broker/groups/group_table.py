@@ -38,7 +38,8 @@ AnyGroup = ClassicGroup | ConsumerGroup
 
 
 class Coordinated:
-    """A group, its offsets, its timer, whether there is a record of it, and what of it is counted as held."""
+    """A group, its offsets, its timer, whether there is a record of it and when that was written, and what of it is
+    counted as held."""
 
     def __init__(self, group: AnyGroup) -> None:
         self.group = group
@@ -46,6 +47,7 @@ class Coordinated:
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
         self.stored = False
+        self.stored_ms = -1
         self.counted_bytes = 0
 
     @property
@@ -58,6 +60,11 @@ class Coordinated:
     def is_idle(self) -> bool:
         """Whether nobody is a member, or could become one with an id that was given."""
         return self.is_empty and (not isinstance(self.group, ClassicGroup) or self.group.is_idle)
+
+    @property
+    def emptied_ms(self) -> int:
+        """When the last member of a classic group was gone; -1 for unknown, as where it never had one."""
+        return self.stored_ms if self.stored and self.is_empty and isinstance(self.group, ClassicGroup) else -1
 
     @property
     def is_nothing(self) -> bool:
@@ -166,13 +173,14 @@ class GroupTable(ABC):
             try:
                 self._check_room(group_id, proposal.held_bytes)
                 self._count(entry)
-                await self._log.append([stored.group_record(group_id, proposal.metadata, wall_ms())])
+                now = wall_ms()
+                await self._log.append([stored.group_record(group_id, proposal.metadata, now)])
             except TagwireError as error:
                 logger.error("group %s: %s", told(group_id), error)
                 refused = error.error if isinstance(error, KafkaError) else Error.UNKNOWN_SERVER_ERROR
                 group.refuse(refused, self._clock())
             else:
-                entry.stored = True
+                entry.stored, entry.stored_ms = True, now
                 group.adopt(self._clock())
         self._count(entry)
         self._arm(entry)

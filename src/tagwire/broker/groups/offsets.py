@@ -126,5 +126,7 @@ class GroupOffsets:
         return any(partition in pending for pending in self._pending.values())
 
     def expired(self, before_ms: int) -> list[TopicPartition]:
-        """The partitions whose offsets were committed before a time."""
-        return [partition for partition, offset in self._committed.items() if offset.committed_ms < before_ms]
+        """The partitions whose offsets were committed before a time, but for those that an open transaction would
+        commit: to forget these would forget its offsets, too."""
+        old = [partition for partition, offset in self._committed.items() if offset.committed_ms < before_ms]
+        return [partition for partition in old if not self.is_unstable(partition)]

@@ -59,10 +59,11 @@ def no_group_record(group_id: str, now_ms: int) -> Record:
 
 
 class StoredGroup(NamedTuple):
-    """A group's members and assignments; None where it is deleted."""
+    """A group's members and assignments; None where it is deleted. And when that was stored, -1 for unknown."""
 
     group_id: str
     metadata: GroupMetadata | None
+    stored_ms: int = -1
 
 
 class StoredOffset(NamedTuple):
@@ -92,7 +93,7 @@ def read_record(record: Record) -> StoredGroup | StoredOffset | StoredChange | N
         return None
     if isinstance(key, messages.GroupMetadataKey):
         decoded = decode_value(OFFSETS, record.key, record.value)
-        return StoredGroup(key.group, None if decoded is None else _metadata(decoded.message))
+        return StoredGroup(key.group, None) if decoded is None else _group(key.group, decoded.message)
     if isinstance(key, messages.OffsetCommitKey | messages.LegacyOffsetCommitKey):
         decoded = decode_value(OFFSETS, record.key, record.value)
         offset = None if decoded is None else _offset(decoded.message)
@@ -106,10 +107,11 @@ def _offset(value: MessageObject) -> OffsetAndMetadata:
     return OffsetAndMetadata(value.offset, epoch, value.metadata, value.commit_timestamp)
 
 
-def _metadata(value: MessageObject) -> GroupMetadata:
+def _group(group_id: str, value: MessageObject) -> StoredGroup:
     assert isinstance(value, messages.GroupMetadataValue)
     members = tuple(_member(stored) for stored in value.members)
-    return GroupMetadata(value.generation, value.protocol_type or None, value.protocol, value.leader, members)
+    metadata = GroupMetadata(value.generation, value.protocol_type or None, value.protocol, value.leader, members)
+    return StoredGroup(group_id, metadata, value.current_state_timestamp)
 
 
 def _stored_member(member: MemberMetadata) -> messages.GroupMetadataValue.MemberMetadata:
