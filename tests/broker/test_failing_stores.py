@@ -15,10 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from random import Random
+from unittest import mock
 
 import pytest
 
+from tagwire.broker.clock import wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
+from tagwire.broker.groups import coordinator
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.consumer_member import LEAVING, LEAVING_STATIC
 from tagwire.broker.groups.consumer_steps import Heartbeat
@@ -263,6 +266,12 @@ async def expire_member(parts, _):
         await asyncio.sleep(0.001)
 
 
+async def expire_group(parts, _):
+    a_week_later = wall_ms() + 2 * coordinator.OFFSETS_RETENTION_MS
+    with mock.patch.object(coordinator, "wall_ms", lambda: a_week_later):
+        await parts.groups.expire()
+
+
 async def expire_transaction(parts, who):
     parts.now[0] += TIMEOUT_MS
     await parts.transactions.expire()
@@ -330,7 +339,7 @@ CHANGES = {
     "a static member is replaced": (with_static_member, lambda parts, _: parts.joined(instance="i")),
     "delete a group": (with_empty_group, lambda parts, _: parts.groups.delete("g")),
     "delete a group with a transaction": (with_offsets_in_transaction, lambda parts, _: parts.groups.delete("g")),
-    "groups and offsets expire": (with_empty_group, lambda parts, _: parts.groups.expire()),
+    "groups and offsets expire": (with_empty_group, expire_group),
     "the first member of KIP-848 joins": (with_offsets, lambda parts, _: parts.beaten("a")),
     "another member of KIP-848 joins": (with_member, lambda parts, _: parts.beaten("b", regex="t|u")),
     "a member gives partitions up": (with_two_members, lambda parts, told: parts.beaten("a", 1, told.assigned)),
