@@ -5,8 +5,10 @@ Offsets need not wait for each other: they are noted in the order in which they 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
@@ -47,6 +49,8 @@ class OffsetCommits(GroupTable):
         self._emptied: set[str] = set()
         self._in_transactions: dict[int, set[str]] = {}
         self._may_miss_topics = True
+        # What is being stored: of which group and partitions.
+        self._under_way: dict[object, tuple[str, Set[TopicPartition]]] = {}
 
     def check_commit(
         self,
@@ -107,7 +111,8 @@ class OffsetCommits(GroupTable):
     async def _commit(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         if not offsets:
             return
-        with self._room_for(group_id, self.offsets(group_id).growth_of(offsets)):
+        growth = self.offsets(group_id).growth_of(offsets)
+        with self._room_for(group_id, growth), self._storing(group_id, offsets):
             await self._log.append(offset_records(group_id, offsets))
         entry = self._entry(group_id)
         entry.offsets.commit(offsets)
@@ -143,9 +148,20 @@ class OffsetCommits(GroupTable):
             return
         rows = offset_records(group_id, offsets)
         options = BatchOptions(producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True)
-        with self._room_for(group_id, sum(offset.held_bytes for offset in offsets.values())):
+        growth = sum(offset.held_bytes for offset in offsets.values())
+        with self._room_for(group_id, growth), self._storing(group_id, offsets):
             await self._log.append_batch(write(rows, **options), check)
         self._count(self._prepare(group_id, producer_id, offsets))
+
+    @contextmanager
+    def _storing(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Iterator[None]:
+        """Note offsets that are on their way to the log, for whoever looks for what is to be forgotten."""
+        which = object()
+        self._under_way[which] = group_id, offsets.keys()
+        try:
+            yield
+        finally:
+            del self._under_way[which]
 
     def _prepare(
         self, group_id: str, producer_id: int, offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -194,14 +210,21 @@ class OffsetCommits(GroupTable):
             await self._forget_offsets(lambda partition: not exists(partition))
 
     async def _forget_offsets(self, is_gone: Callable[[TopicPartition], bool]) -> None:
-        for entry in list(self._groups.values()):
-            gone = [partition for partition in entry.offsets.partitions() if is_gone(partition)]
-            try:
-                if gone:
-                    await self.delete_offsets(entry.group.group_id, gone)
-            except KafkaError as error:
-                self._may_miss_topics = True
-                logger.error("group %s: %s", told(entry.group.group_id), error)
+        gone = {
+            group_id: {partition for partition in entry.offsets.partitions() if is_gone(partition)}
+            for group_id, entry in self._groups.items()
+        }
+        for group_id, storing in self._under_way.values():
+            gone.setdefault(group_id, set()).update(filter(is_gone, storing))
+        # All at once: what is committed from now on is of the next topics of these names, and is written behind them.
+        await asyncio.gather(*(self._forget_in(group_id, sorted(found)) for group_id, found in gone.items() if found))
+
+    async def _forget_in(self, group_id: str, partitions: list[TopicPartition]) -> None:
+        try:
+            await self.delete_offsets(group_id, partitions)
+        except KafkaError as error:
+            self._may_miss_topics = True
+            logger.error("group %s: %s", told(group_id), error)
 
 
 def offset_records(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> list[Record]:
