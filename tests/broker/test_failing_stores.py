@@ -268,7 +268,7 @@ async def expire_member(parts, _):
 
 async def expire_group(parts, _):
     a_week_later = wall_ms() + 2 * coordinator.OFFSETS_RETENTION_MS
-    with mock.patch.object(coordinator, "wall_ms", lambda: a_week_later):
+    with mock.patch.object(coordinator, "wall_ms", return_value=a_week_later):
         await parts.groups.expire()
 
 

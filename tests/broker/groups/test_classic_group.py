@@ -304,10 +304,26 @@ def test_anyone_commits_to_an_empty_group_and_only_members_to_another(talk):
         talk.group.check_commit("", None, -1, talk.now)
 
 
-def test_between_joining_and_the_assignment_nothing_is_committed(talk):
+@pytest.mark.parametrize(("member_id", "instance"), [("", "one"), ("a-0", None), ("a-0", "one")])
+def test_to_an_empty_group_whoever_names_no_generation_commits_whatever_else_it_says(talk, member_id, instance):
+    talk.group.check_commit(member_id, instance, -1, talk.now)  # librdkafka names its instance id without a group, too
+    talk.stable("a")
+    with pytest.raises(KafkaError, match=r"UNKNOWN_MEMBER_ID|ILLEGAL_GENERATION"):
+        talk.group.check_commit(member_id, instance, -1, talk.now)
+    talk.group.leave("a-0", None, talk.now)
+    talk.store()
+    talk.group.check_commit(member_id, instance, -1, talk.now)
+    with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
+        talk.group.check_commit("a-0", None, 1, talk.now)
+
+
+def test_between_joining_and_the_assignment_only_transactions_commit(talk):
     talk.join("a")
     with pytest.raises(KafkaError, match="REBALANCE_IN_PROGRESS"):
         talk.group.check_commit("a-0", None, 1, talk.now)
+    talk.group.check_commit("a-0", None, 1, talk.now, in_transaction=True)
+    with pytest.raises(KafkaError, match="ILLEGAL_GENERATION"):
+        talk.group.check_commit("a-0", None, 0, talk.now, in_transaction=True)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 1_800_001])

@@ -271,17 +271,29 @@ class ClassicGroup:
         self._someone_left(now_ms)
         return Error.NONE
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> None:
-        """Refuse offsets from one who has no right to commit them. Without a member id and generation, anyone may
-        while the group is empty.
+    def check_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        now_ms: int,
+        *,
+        in_transaction: bool = False,
+    ) -> None:
+        """Refuse offsets from one who has no right to commit them. Without a generation, anyone may while the group is
+        empty, whatever else a client says that takes no part in groups.
+
+        Args:
+            in_transaction: which may go on between joining and the assignment: producers take REBALANCE_IN_PROGRESS for
+                their end.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION or REBALANCE_IN_PROGRESS.
         """
-        if generation < 0 and member_id == "" and instance_id is None and self.state is State.EMPTY:
+        if generation < 0 and self.state is State.EMPTY:
             return
         self._member_of(generation, member_id, instance_id).heard_of(now_ms)
-        if self.state is State.COMPLETING:
+        if self.state is State.COMPLETING and not in_transaction:
             raise KafkaError(Error.REBALANCE_IN_PROGRESS)
 
     # Joining -------------------------------------------------------------------------------------------------------

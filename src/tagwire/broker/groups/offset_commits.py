@@ -79,7 +79,8 @@ class OffsetCommits(GroupTable):
             named = self._by_id(partitions) if self.settings.takes_older_epochs else None
             group.check_commit(member_id, generation, version, named)
         elif group is not None:
-            group.check_commit(member_id, instance_id, generation, self._clock())
+            now = self._clock()
+            group.check_commit(member_id, instance_id, generation, now, in_transaction=version is None)
         elif generation >= 0:
             is_told = version is not None and version >= OFFSET_COMMIT_MEMBER_EPOCH
             raise KafkaError(Error.GROUP_ID_NOT_FOUND if is_told else Error.ILLEGAL_GENERATION)
