@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from crc32c import crc32c
 
+from tagwire.broker import Cluster
 from tagwire.errors import Error
 
 
@@ -72,3 +73,23 @@ def test_a_batch_that_overstates_its_greatest_timestamp_does_not_end_the_search(
     assert wire.offset_at("t", 6000).offset == -1
     wire.produce("t", make.records(b"v", timestamp=7000))
     assert wire.offset_at("t", 6000).offset == 1
+
+
+def test_an_offset_is_told_with_the_leader_epoch_of_its_record(connect, make):
+    with Cluster(2, fsync="never") as cluster:
+        first, second = (connect(cluster.nodes[node].bootstrap) for node in (1, 2))
+        first.create("t")
+        cluster.move_leader("t", 0, 1)
+        epoch = first.offset_at("t", -1).leader_epoch
+        first.produce("t", make.records(b"a", timestamp=1000))
+        cluster.move_leader("t", 0, 2)
+        second.produce("t", make.records(b"b", timestamp=2000))
+        cluster.move_leader("t", 0, 1)
+
+        def told(timestamp):
+            answer = first.offset_at("t", timestamp)
+            return answer.offset, answer.leader_epoch - epoch
+
+        assert told(-2) == told(1000) == (0, 0)
+        assert told(1500) == told(-3) == (1, 1)
+        assert told(-1) == (2, 2)

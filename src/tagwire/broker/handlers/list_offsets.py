@@ -57,8 +57,7 @@ def _result(
         partition.check_leader(call.broker.node_id, requested.current_leader_epoch)
         result.timestamp, result.offset = _find(call, partition.log, requested.timestamp)
         if call.version >= LIST_OFFSETS_LEADER_EPOCH and result.offset >= 0:
-            log, is_end = partition.log, requested.timestamp == LATEST
-            result.leader_epoch = log.leader_epoch if is_end else log.epochs.at(result.offset)
+            result.leader_epoch = _epoch_of(partition.log, result.offset, requested.timestamp)
     except KafkaError as error:
         result.error_code = error.code
     except StorageError:
@@ -82,6 +81,11 @@ def _find(call: Call[Request], log: PartitionLog, timestamp: int) -> tuple[int, 
             Error.UNSUPPORTED_VERSION, f"timestamp {timestamp} asks for nothing known in version {version}"
         )
     return _visible(log.offset_for_timestamp(timestamp), end)
+
+
+def _epoch_of(log: PartitionLog, offset: int, timestamp: int) -> int:
+    """The leader epoch of a record that was found; at the end there is none yet, but the leader's."""
+    return log.leader_epoch if timestamp == LATEST else log.epochs.at(offset)
 
 
 def _visible(found: tuple[int, int] | None, end: int) -> tuple[int, int]:
