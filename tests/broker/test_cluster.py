@@ -217,6 +217,25 @@ def test_a_replica_serves_readers_that_may_read_from_it_and_no_others(cluster, a
     assert follower.fetch("t", 0, version=10).error_code == Error.NOT_LEADER_OR_FOLLOWER
 
 
+def add_partitions(wire, count, assigned=None):
+    request = messages.CreatePartitionsRequest
+    assignments = assigned and [request.CreatePartitionsAssignment(broker_ids=ids) for ids in assigned]
+    wanted = request.CreatePartitionsTopic(name="t", count=count, assignments=assignments)
+    return Error.of(wire.ask(request(topics=[wanted], timeout_ms=5000), 3).results[0].error_code)
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_new_partitions_have_as_many_replicas_as_the_topics_others(cluster, at, replicas):
+    wire = at(1)
+    create(wire, "t", replication_factor=replicas)
+    assert add_partitions(wire, 3) is Error.NONE
+    assert [len(described(wire, "t", index).replica_nodes) for index in range(3)] == [replicas] * 3
+    assert len({described(wire, "t", index).leader_id for index in range(3)}) == 3
+    for other in {1, 2, 3} - {replicas}:
+        assert add_partitions(wire, 4, [list(range(1, other + 1))]) is Error.INVALID_REPLICA_ASSIGNMENT
+    assert add_partitions(wire, 4, [list(range(1, replicas + 1))]) is Error.NONE
+
+
 def test_a_node_that_does_not_hold_a_partition_takes_the_leaders_place(cluster, at):
     create(at(1), "t", assignments=[[1, 2]])
     cluster.move_leader("t", 0, 3)

@@ -7,12 +7,14 @@ topic for which the time that the client gives is too short are not created (REQ
 
 from __future__ import annotations
 
+from functools import partial
+
 from tagwire import messages
 from tagwire.broker.deadlines import TIMED_OUT, deadline, is_over
 from tagwire.broker.handlers.create_topics import assigned_replicas, check_named_once, named
 from tagwire.broker.quotas.throttles import Mutations
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topic import Replicas
+from tagwire.broker.topic import Replicas, Topic
 from tagwire.errors import Error, KafkaError
 from tagwire.rpc.version_gates import CREATE_PARTITIONS_THROTTLED
 
@@ -36,9 +38,9 @@ async def _result(
         if is_over(until):
             raise TIMED_OUT
         check_named_once(wanted, times_named)
-        before = len(topics.check_more_partitions(wanted.name, wanted.count).partitions)
-        more = wanted.count - before
-        replicas = _replicas(call, wanted, before)
+        topic = topics.check_more_partitions(wanted.name, wanted.count)
+        more = wanted.count - len(topic.partitions)
+        replicas = _replicas(call, wanted, topic)
         with call.broker.room_for(partitions=more):
             mutations.count(more)
             if not call.request.validate_only:
@@ -50,12 +52,17 @@ async def _result(
     return Response.CreatePartitionsTopicResult(name=wanted.name)
 
 
-def _replicas(call: Call[Request], wanted: Request.CreatePartitionsTopic, before: int) -> Replicas | None:
-    assigned = wanted.assignments
+def _replicas(call: Call[Request], wanted: Request.CreatePartitionsTopic, topic: Topic) -> Replicas:
+    """Who is to hold each new partition: as many brokers as hold the topic's first."""
+    assigned, before = wanted.assignments, len(topic.partitions)
+    factor = len(topic.partitions[0].leadership.replicas)
     if assigned is None:
-        return None
+        return partial(call.broker.image.spread, wanted.name, factor=factor)
     if len(assigned) != wanted.count - before:
         problem = f"{len(assigned)} partitions are assigned, and {wanted.count - before} are new"
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
     replicas = assigned_replicas(call.broker, assigned)
+    if len(replicas[0]) != factor:
+        problem = f"the partitions are assigned to {len(replicas[0])} brokers each, those before to {factor}"
+        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, problem)
     return lambda index: replicas[index - before]
