@@ -160,6 +160,19 @@ def test_every_version_deletes_a_topic_and_its_files(wire, make, tmp_path, versi
     assert not [path for path in (tmp_path / "data").iterdir() if path.is_dir()]
 
 
+def test_a_topic_that_is_named_by_its_name_and_its_id_is_refused_and_the_others_are_deleted(wire):
+    for name in ("t", "u"):
+        wire.create(name)
+    (topic,) = wire.metadata("t").topics
+    state = messages.DeleteTopicsRequest.DeleteTopicState
+    asked = [state(name="t"), state(topic_id=topic.topic_id), state(name="u")]
+    answer = wire.ask(messages.DeleteTopicsRequest(topics=asked, timeout_ms=10_000), 6)
+    refused, deleted = answer.responses
+    assert (refused.name, refused.topic_id, refused.error_code) == ("t", topic.topic_id, Error.INVALID_REQUEST)
+    assert (deleted.name, deleted.error_code) == ("u", 0)
+    assert [one.name for one in wire.metadata("t", "u").topics if not one.error_code] == ["t"]
+
+
 def test_a_topic_can_be_deleted_by_its_id(wire):
     topic_id = create(wire).topic_id
     request = messages.DeleteTopicsRequest

@@ -1,6 +1,7 @@
 """DeleteTopics (key 20): delete topics and their records, each with its own outcome.
 
-Versions 1-6; from version 6 a topic is named by its name or its id. One that is named twice in a request is refused.
+Versions 1-6; from version 6 a topic is named by its name or its id. One that is named twice in a request, be it by
+both, is refused.
 Deleted is deleted: neither the topic nor its records come back after a crash. What cannot be deleted in the time that
 the client gives is not (REQUEST_TIMED_OUT). Source: KIP-4, KIP-516; Kafka's ControllerApis.
 """
@@ -8,7 +9,7 @@ the client gives is not (REQUEST_TIMED_OUT). Source: KIP-4, KIP-516; Kafka's Con
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from uuid import UUID
 
 from tagwire import messages
@@ -40,12 +41,23 @@ async def delete_topics(call: Call[Request]) -> Response:
     times = Counter(requested)
     results += [_refusal(name, topic_id, _TWICE) for (name, topic_id), named in times.items() if named > 1]
     once = [one for one, named in times.items() if named == 1]
+    by_both = _named_by_both(call, once, times)
+    results += [_refusal(name, topic_id, _TWICE) for name, topic_id in by_both.items()]
+    once = [(name, one) for name, one in once if name not in by_both and one not in by_both.values()]
     for some in batches(once, lambda one: _weight(call, *one)):
         if is_over(until):
             results += [_refusal(name, topic_id, TIMED_OUT) for name, topic_id in some]
         else:
             results += await _delete(call, some, mutations)
     return Response(responses=results, throttle_time_ms=mutations.throttle_time_ms)
+
+
+def _named_by_both(
+    call: Call[Request], names: Iterable[tuple[str | None, UUID]], ids: Container[tuple[str | None, UUID]]
+) -> dict[str, UUID]:
+    """The topics that are named by their names, and by their ids as well."""
+    found = (call.broker.topics.get(name) for name, topic_id in names if name is not None and topic_id == NO_ID)
+    return {topic.name: topic.topic_id for topic in found if topic is not None and (None, topic.topic_id) in ids}
 
 
 def _weight(call: Call[Request], name: str | None, topic_id: UUID) -> int:
