@@ -6,9 +6,14 @@ import asyncio
 import gc
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
+from tagwire.broker.handlers.alter_configs import _values as as_a_whole
+from tagwire.broker.handlers.describe_configs import TOPIC
+from tagwire.broker.handlers.incremental_alter_configs import APPEND, SET, Alteration, Change, alter_all
+from tagwire.broker.handlers.incremental_alter_configs import _values as in_steps
 from tagwire.broker.storage.data_directory import DataDirectory, StoredTopic
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
@@ -247,3 +252,31 @@ def test_the_end_of_a_leader_epoch_is_where_the_next_begins(on_topics, batch):
         assert [log.end_of_epoch(epoch) for epoch in (-1, 0, 1)] == [(-1, 4), (0, 4), (1, 5)]
 
     on_topics(look)
+
+
+def test_what_is_added_to_a_list_by_two_at_a_time_is_all_added(on_topics):
+    async def scenario(topics):
+        name = "leader.replication.throttled.replicas"
+        await topics.create("t", 1, {})
+        node = SimpleNamespace(topics=topics)
+        changes = [Alteration(TOPIC, "t", [Change(name, APPEND, f"{number}:0")]) for number in range(5)]
+        outcomes = await asyncio.gather(*(alter_all(node, [one], in_steps, validate_only=False) for one in changes))
+        assert all(refusal is None for outcome in outcomes for refusal in outcome.values())
+        assert topics.get("t").configs[name] == "0:0,1:0,2:0,3:0,4:0"
+
+    on_topics(scenario)
+
+
+def test_what_is_set_as_a_whole_leaves_nothing_of_what_another_sets_meanwhile(on_topics):
+    async def scenario(topics):
+        await topics.create("t", 1, {})
+        node = SimpleNamespace(topics=topics)
+        one = Alteration(TOPIC, "t", [Change("retention.ms", SET, "1000")])
+        other = Alteration(TOPIC, "t", [Change("segment.bytes", SET, "2000")])
+        await asyncio.gather(
+            alter_all(node, [one], in_steps, validate_only=False),
+            alter_all(node, [other], as_a_whole, validate_only=False),
+        )
+        assert topics.get("t").configs == {"segment.bytes": "2000"}
+
+    on_topics(scenario)

@@ -38,6 +38,9 @@ Arguments = TypeVarTuple("Arguments")
 _Growing = tuple[Topic, int, Replicas | None]
 """A topic, how many partitions it is to have, and which nodes are to hold the new ones."""
 
+Changes = Mapping[str, str | None] | Callable[[Topic], Mapping[str, str | None]]
+"""Configurations and what they are to be, None for the default; or what tells that of the topic as it is."""
+
 Outcome = Topic | KafkaError
 """A topic, or why it is not the requested one."""
 
@@ -257,17 +260,18 @@ class Topics(TopicTable):
             raise KafkaError(Error.INVALID_PARTITIONS, f"{problem}: not {count}")
         return topic
 
-    def check_alteration(self, name: str, changes: Mapping[str, str | None]) -> Topic:
+    def check_alteration(self, name: str, changes: Changes) -> Topic:
         """The topic as `alter` would make it; nothing is changed.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION; INVALID_TOPIC_EXCEPTION for one of the broker's own; INVALID_CONFIG
-                for a name that there is not, or a value that it does not take.
+                for a name that there is not, or a value that it does not take; what `changes` raises.
         """
         topic = self._changeable(name)
-        configs = {key: value for key, value in {**topic.configs, **changes}.items() if value is not None}
+        given = changes(topic) if callable(changes) else changes
+        configs = {key: value for key, value in {**topic.configs, **given}.items() if value is not None}
         try:
-            TopicConfig.check_names(changes)
+            TopicConfig.check_names(given)
             config = TopicConfig.of(configs)
         except ConfigError as error:
             raise KafkaError(Error.INVALID_CONFIG, str(error)) from None
@@ -275,12 +279,12 @@ class Topics(TopicTable):
             raise KafkaError(Error.INVALID_CONFIG, f"{DIALECT} is what the topic is stored in, and cannot be changed")
         return replace(topic, configs=configs, config=config)
 
-    async def alter(self, name: str, changes: Mapping[str, str | None]) -> Topic:
+    async def alter(self, name: str, changes: Changes) -> Topic:
         """Change configurations of a topic, by Kafka's names; None takes one back to its default. What is not named
         stays.
 
-        They are on the disk, and have effect, when this returns. A value that is a list is given whole: adding to one
-        and taking from it is the caller's business.
+        They are on the disk, and have effect, when this returns. A value that is a list is given whole: whoever adds to
+        one or takes from it gives a function, which is asked in the topic's turn, since others change it meanwhile.
 
         Raises:
             KafkaError: as `check_alteration`; KAFKA_STORAGE_ERROR when the disk refused, and nothing was changed.
@@ -288,7 +292,7 @@ class Topics(TopicTable):
         self.check_alteration(name, changes)
         return await self._steps.run_concurrently(self._alter(name, changes))
 
-    async def _alter(self, name: str, changes: Mapping[str, str | None]) -> Topic:
+    async def _alter(self, name: str, changes: Changes) -> Topic:
         async with self._changing:
             await self._settle()
             altered = self.check_alteration(name, changes)

@@ -98,10 +98,12 @@ async def _alter(broker: Node, one: Alteration, values: Values, validate_only: b
         _check_unchanged(broker, once(one.changes))
         return
     check_topic_name(name)
-    topic = topics.get(name)
-    if topic is None:
+    if topics.get(name) is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-    wanted = values(topic, one.changes)
+
+    def wanted(topic: Topic) -> Mapping[str, str | None]:
+        return values(topic, one.changes)
+
     if validate_only:
         topics.check_alteration(name, wanted)
     else:
