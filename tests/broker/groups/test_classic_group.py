@@ -178,6 +178,38 @@ def test_members_that_do_not_join_again_in_time_are_left_behind(talk):
     assert talk.heartbeat("a") is Error.UNKNOWN_MEMBER_ID
 
 
+def test_a_member_that_never_asks_for_its_assignment_is_removed_although_it_heartbeats(talk):
+    for name in ("a", "b", "c"):
+        talk.join(name)
+    talk.join("a", talk.id_of("a"))
+    talk.join("b", talk.id_of("b"))
+    leader = next(name for name in "abc" if talk.id_of(name) == talk.group.leader)
+    late, never = sorted({"a", "b", "c"} - {leader})
+    talk.sync(leader, {talk.id_of(name): b"own" for name in "abc"})
+    gone = talk.id_of(never)
+    for _ in range(REBALANCE // 5000 - 1):
+        talk.wait(5000)
+        for name in "abc":
+            assert talk.heartbeat(name) is Error.NONE
+    assert talk.sync(late).assignment == b"own"
+    talk.wait(5000)
+    assert talk.heartbeat(leader) is talk.heartbeat(late) is Error.REBALANCE_IN_PROGRESS
+    assert talk.heartbeat(never) is Error.UNKNOWN_MEMBER_ID
+    assert gone not in talk.group.members
+
+
+def test_a_group_all_of_whose_members_have_asked_has_no_rebalance_when_its_time_is_up(talk):
+    talk.join("a")
+    talk.join("b")
+    talk.join("a", talk.id_of("a"))
+    leader, other = ("a", "b") if talk.id_of("a") == talk.group.leader else ("b", "a")
+    talk.sync(leader, {talk.id_of(name): b"own" for name in "ab"})
+    assert talk.sync(other).assignment == b"own"
+    for _ in range(2 * REBALANCE // 5000):
+        talk.wait(5000)
+        assert talk.heartbeat("a") is talk.heartbeat("b") is Error.NONE
+
+
 def test_members_that_joined_but_do_not_synchronize_in_time_are_removed(talk):
     talk.stable("a", rebalance=5000)
     talk.join("b", rebalance=5000)

@@ -238,6 +238,7 @@ class ClassicGroup:
         member.heard_of(now_ms)
         member.synced = True
         if self.state is State.STABLE:
+            self._expect_the_rest()
             reply(self._assignment_of(member))
             return
         member.complete_sync(SyncResult(Error.REBALANCE_IN_PROGRESS))  # its earlier request, which it has given up
@@ -477,12 +478,18 @@ class ClassicGroup:
 
     def _assign(self, assignments: dict[str, bytes], now_ms: int) -> None:
         self.state = State.STABLE
-        self._deadline_ms = None
+        self._expect_the_rest()
         for member in self.members.values():
             member.assignment = assignments[member.member_id]
         for member in self.members.values():
             member.heard_of(now_ms)
             member.complete_sync(self._assignment_of(member))
+
+    def _expect_the_rest(self) -> None:
+        """Who has not asked for its assignment still has to, by the end of the rebalance's time: what it has nobody
+        would read."""
+        if all(member.synced for member in self.members.values()):
+            self._deadline_ms = None
 
     def _assign_nothing(self, error: Error, now_ms: int) -> None:
         """Tell whoever waits for an assignment what is wrong with it, and begin anew, as Kafka does."""
