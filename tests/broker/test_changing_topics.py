@@ -249,7 +249,7 @@ def test_the_end_of_a_leader_epoch_is_where_the_next_begins(on_topics, batch):
         assert log.end_of_epoch(4) is None
         assert [log.epochs.at(offset) for offset in (0, 2, 3, 4, 5, 8, 9)] == [0, 0, 1, 1, 2, 2, 3]
         await partition.delete_records(4)
-        assert [log.end_of_epoch(epoch) for epoch in (-1, 0, 1)] == [(-1, 4), (0, 4), (1, 5)]
+        assert [log.end_of_epoch(epoch) for epoch in (-1, 0, 1)] == [None, (0, 4), (1, 5)]
 
     on_topics(look)
 
