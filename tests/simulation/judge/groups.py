@@ -478,8 +478,10 @@ def fenced_commits(facts: Facts) -> Iterator[Anomaly]:
 
 
 def committed_when_gone(facts: Facts) -> Iterator[Anomaly]:
-    """What a member has given up, or lost, it commits no more in a later generation: by then it is another's."""
+    """What a member has given up, or lost, it commits no more in a later generation: by then it is another's. Who closes
+    gives it up to nobody before all is committed, whatever generation comes meanwhile."""
     processes: dict[str, str] = {}
+    closing: set[str] = set()
     gone: dict[tuple[str, Place], Event] = {}
     for event in facts.history:
         value = event.value
@@ -497,7 +499,9 @@ def committed_when_gone(facts: Facts) -> Iterator[Anomaly]:
                 processes[value["member"]] = event.process
                 for topic, partition in value["partitions"]:
                     gone.pop((event.process, (topic, partition)), None)
-                    if event.f != "assign":
+                    if event.f != "assign" and event.process not in closing:
                         gone[event.process, (topic, partition)] = event
         elif event.f == "poll" and event.type == "ok" and value.get("member"):
             processes[value["member"]] = event.process
+        elif event.f in ("close", "subscribe") and event.type == "invoke":
+            (closing.add if event.f == "close" else closing.discard)(event.process)

@@ -299,6 +299,14 @@ def _a_commit_that_waited_is_sent_in_the_next_generation(story):
 
 
 @innocent
+def _what_waits_when_a_member_closes_is_committed_in_whatever_generation_comes(story):
+    story.assign("c", 2)
+    story.begin("c", "close", group="g")
+    story.assign("c", 2, f="revoke")
+    story.note("broker", "commit_taken", group="g", member="c", generation=3, offsets=[["t", 0, 3]])
+
+
+@innocent
 def _a_commit_is_taken_after_its_partition_was_given_up(story):
     _commits_when_gone(story, 2)
 
