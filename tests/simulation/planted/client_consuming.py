@@ -60,6 +60,11 @@ CONSUMING = (
                 "self.seeks == self.position.seeks",
                 "self.seeks <= self.position.seeks",
             ),
+            Edit(
+                "tagwire.client.fetch_positions:FetchBuffer.take",
+                "elif self._taken(fetched).seeks == position.seeks:",
+                "elif self._taken(fetched).seeks <= position.seeks:",
+            ),
         ),
         "records that were fetched before a seek, or before a partition was taken away, are still given out",
         ("nonmonotonic-poll", "two-owners", "int-nonmonotonic-poll", "revoked-read"),

@@ -158,6 +158,11 @@ THIRD_THOUGHTS = (
                 "            self._fields.owned_unsaid()\n",
                 "",
             ),
+            Edit(
+                "tagwire.client.consuming.consumer_membership:ConsumerMembership._take_target",
+                "        self._owned = resolved\n        await self._handler.assign(assigned - owned)\n",
+                "        await self._handler.assign(assigned - owned)\n        self._owned = resolved\n",
+            ),
         ),
         "a member does not say that it has given up what was assigned and taken back before its user polled",
         ("lost-for-nothing", "unowned", "group-stalled"),
