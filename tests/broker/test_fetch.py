@@ -182,6 +182,17 @@ def test_a_waiting_fetch_ends_when_its_topic_is_deleted(wire, make, broker, conn
     assert wire.receive().responses[0].partitions[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_a_waiting_fetch_ends_when_its_partition_goes_offline(wire, make, broker, connect):
+    wire.create("t")
+    wire.send(make.fetch("t", 0, max_wait_ms=FAR), 12)
+    other = connect(broker.bootstrap)
+    other.metadata()  # by then it waits
+    broker.disk.fail("sync", times=1)
+    assert other.produce("t", make.records(b"lost")).error_code == Error.KAFKA_STORAGE_ERROR
+    wire.socket.settimeout(FAR / 3000)
+    assert wire.receive().responses[0].partitions[0].error_code == Error.KAFKA_STORAGE_ERROR
+
+
 def delete_request(name):
     return messages.DeleteTopicsRequest(topic_names=[name], timeout_ms=1000)
 

@@ -172,8 +172,11 @@ def _is_told_at_once(result: Response.PartitionData) -> bool:
 
 
 def _is_over(partitions: Sequence[Partition], led: Sequence[Leadership]) -> bool:
-    """Whether waiting is of no use: a topic was deleted, or a leader has moved."""
-    return any(partition.deleted or partition.leadership is not was for partition, was in zip(partitions, led))
+    """Whether waiting is of no use: a topic was deleted, a leader has moved, or a log went offline."""
+    return any(
+        partition.log.is_offline or partition.deleted or partition.leadership is not was
+        for partition, was in zip(partitions, led)
+    )
 
 
 def _hidden(partitions: Sequence[Partition]) -> Mapping[Partition, int]:
