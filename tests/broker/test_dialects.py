@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from zlib import crc32
 
 import aiokafka
 import confluent_kafka
@@ -14,7 +15,7 @@ from tagwire.broker.config_file import read_config
 from tagwire.broker.dialects import MAX_RECORDS
 from tagwire.client import EARLIEST, Producer, Reader
 from tagwire.errors import ConfigError, Error, KafkaError
-from tagwire.records import HeaderEntry, HeaderRegister, Record, assign_offsets, read, write
+from tagwire.records import HeaderEntry, HeaderRegister, Record, assign_offsets, read, rewrite, write
 from tagwire.records.files import partitions
 from tagwire.records.files.partition_metadata import read_dialect
 from tagwire.records.files.verify import verify_partition
@@ -168,6 +169,21 @@ def test_more_records_in_one_than_objects_are_made_of_are_refused(wire, dialect)
     assert produce(wire, refused, dialect=dialect).error_code == Error.MESSAGE_TOO_LARGE
     assert produce(wire, kept, dialect=dialect).error_code == 0
     assert wire.offset_at("t", -1).offset == MAX_RECORDS
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_time_that_nobody_writes_stops_no_reader(wire, make, codec):
+    data = bytearray(of_dialect(Record(b"k", b"v", timestamp=1000)))
+    data[18:26] = (-5).to_bytes(8, "big", signed=True)
+    data[12:16] = crc32(data[16:]).to_bytes(4, "big")
+    if codec != "none":
+        old = next(read(data, DIALECT))
+        data = bytearray(rewrite(old, old.records(), compression=codec))
+    assert produce(wire, bytes(data)).error_code == 0
+    produce(wire, of_dialect(Record(b"k", b"w", timestamp=1001)))
+    told = [(0, b"k", b"v", [], -5), (1, b"k", b"w", [], 1001)]
+    assert rows_of(fetch(wire, make).records, DIALECT) == told
+    assert rows_of(fetch(wire, make, dialect=None).records) == told
 
 
 def test_append_time_is_the_brokers_in_both_formats(broker, connect, make):

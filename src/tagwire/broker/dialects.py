@@ -18,8 +18,10 @@ from tagwire.broker.record_refusals import refuse, untimely
 from tagwire.broker.storage.batch import Batch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import CorruptRecordError, EncodeError, Error, KafkaError
-from tagwire.records import HeaderRegister, Record, RecordBatch, assign_offsets, read, write
+from tagwire.kernel import record_writing as kernel
+from tagwire.records import BatchOptions, HeaderRegister, Record, RecordBatch, assign_offsets, read, write
 from tagwire.records.compression import MAX_DECOMPRESSED
+from tagwire.records.writer import seal
 
 MAX_RECORDS: Final = 200_000
 """The most records that are compressed together: each becomes an object when it is checked or bridged."""
@@ -137,12 +139,11 @@ def to_record_batches(data: memoryview, dialect: str, leader_epoch: int, registe
 
 def _batch(rows: list[Record], kind: tuple[object, ...], leader_epoch: int) -> bytes:
     compression, stamped = kind
-    data = bytearray(
-        write(
-            rows,
-            compression=str(compression),
-            timestamp_type="CreateTime" if stamped is None else "LogAppendTime",
-        )
+    options = BatchOptions(
+        compression=str(compression), timestamp_type="CreateTime" if stamped is None else "LogAppendTime"
     )
+    # As they were read: `write` refuses times below -1, and one that is stored must not stop its readers.
+    payload, base_timestamp, latest = kernel.encode(rows, as_read=True)
+    data = bytearray(seal(payload, len(rows), base_timestamp, latest, options))
     assign_offsets(data, rows[0].offset, leader_epoch)
     return bytes(data)
