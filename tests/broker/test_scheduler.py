@@ -14,13 +14,14 @@ from tagwire.broker import scheduler
 from tagwire.broker.group_commit import GroupCommit
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
+from tagwire.broker.storage.compaction import Compaction
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.broker.topics import Topics
 from tagwire.errors import Error, KafkaError, StorageError
-from tagwire.records import Record, batch_headers, write
+from tagwire.records import Record, batch_headers, read, write
 
 
 @pytest.fixture
@@ -225,8 +226,8 @@ def test_topics_made_and_deleted_at_once_take_turns(tmp_path, pool, batch):
     on_topics(tmp_path, pool, Files(), scenario)
 
 
-def keyed(value):
-    data = memoryview(write([Record(b"k", value, timestamp=1000)]))
+def keyed(value, key=b"k"):
+    data = memoryview(write([Record(key, value, timestamp=1000)]))
     return batch_of(next(batch_headers(data)), data)
 
 
@@ -248,6 +249,30 @@ def test_compaction_goes_on_past_a_log_that_cannot_be_read_and_leaves_it_alone_t
         assert [partition.log.end_offset for partition in (broken, sound, kept)] == [30, 30, 30]
         assert broken.log.size_bytes > 2048 > sound.log.size_bytes == kept.log.size_bytes
         assert caplog.text.count("cannot read") == 1
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
+def test_the_time_of_a_deletion_begins_when_its_own_log_is_compacted(tmp_path, pool, monkeypatch):
+    now, run = [10_000], Compaction.run
+
+    def slow(compaction, *given):
+        now[0] += 3_600_000  # what is compacted before this one takes an hour
+        run(compaction, *given)
+
+    monkeypatch.setattr(scheduler, "wall_ms", lambda: now[0])
+    monkeypatch.setattr(Compaction, "run", slow)
+
+    async def scenario(topics, data):
+        configs = {"cleanup.policy": "compact", "segment.bytes": "1024", "delete.retention.ms": "1"}
+        partitions = (await topics.create("t", 2, configs)).partitions
+        for partition in partitions:
+            await partition.append(partial(keyed, None))
+            await partition.append(partial(keyed, b"v" * 900, b"other"))
+            await partition.append(partial(keyed, b"w" * 900, b"other"))
+        scheduler.compact(topics, data, asyncio.Event())
+        horizons = [next(read(one.log.read(0, 10_000))).delete_horizon for one in partitions]
+        assert sorted(horizons) == [10_001, 3_610_001]
 
     on_topics(tmp_path, pool, Files(), scenario)
 

@@ -64,7 +64,7 @@ def compact(topics: Topics, data: DataDirectory, stopping: asyncio.Event) -> Non
             data.gaps,
             stop=partial(_is_over, stopping, partition),
         )
-        if not _try(partition.log, partial(compaction.run, dirt, now_ms)):
+        if not _try(partition.log, partial(compaction.run, dirt, wall_ms())):
             partition.log.not_compacted_before = now_ms + COMPACTION_AGAIN_MS
 
 
