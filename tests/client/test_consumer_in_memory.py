@@ -53,6 +53,28 @@ def test_what_was_given_before_the_last_poll_is_committed_automatically_and_noth
     assert room.committed == {AT: 20}
 
 
+def test_a_topic_that_no_broker_names_keeps_nothing_from_being_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room()
+    room.cluster.topic("nameless")
+    nameless, described = room.cluster.ids["nameless"], room.cluster._Metadata
+
+    def without_its_name(message: Any, node: int) -> Any:
+        response = described(message, node)
+        for topic in response.topics:
+            if topic.topic_id == nameless:
+                topic.name, topic.error_code, topic.partitions = None, Error.UNKNOWN_TOPIC_ID, []
+        return response
+
+    monkeypatch.setattr(room.cluster, "_Metadata", without_its_name)
+    room.fill(30)
+    consumer = room.consumer(protocol="consumer", auto_commit=True, auto_commit_interval=5.0, max_poll_records=10)
+    consumer.call(consumer.core.subscribe(["t", "nameless"], None, None))
+    assert offsets(consumer.drained(10)) == [*range(10)]
+    consumer.poll()
+    room.pass_time(60)
+    assert room.committed == {AT: 10}
+
+
 def test_polls_wake_the_work_only_where_it_has_something_to_do() -> None:
     room = Room()
     room.fill(10)

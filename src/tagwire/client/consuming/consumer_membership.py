@@ -88,6 +88,7 @@ class ConsumerMembership:
         self._is_reconciling = False
         self._joined = object()  # another one each time that the member joins
         self._must_lose = False  # before it joins again
+        self._is_reconciling = False  # gives up or takes partitions; not what waits for a topic's name
         self._is_leaving = False
         self._is_stale = True  # the user has not polled for too long, or not yet
         self._polled_at = 0.0
@@ -107,7 +108,7 @@ class ConsumerMembership:
 
     @property
     def is_rebalancing(self) -> bool:
-        return self.epoch <= 0 or self._must_lose or self._target != self._current
+        return self.epoch <= 0 or self._must_lose or self._is_reconciling
 
     @property
     def holds_partitions(self) -> bool:
@@ -306,6 +307,8 @@ class ConsumerMembership:
                 if not (is_retriable(error) or isinstance(error, RequestTimeoutError)):
                     raise
                 self.last_error, is_complete = error, False
+            finally:
+                self._is_reconciling = False
             attempts = 0 if is_complete else attempts + 1
             if not is_complete:
                 # What has no name yet is waited for, unless the coordinator has another assignment meanwhile.
@@ -345,6 +348,7 @@ class ConsumerMembership:
             self._rebalanced_from = self._network.now()
         assigned = self._named(resolved)
         owned = self._handler.owned
+        self._is_reconciling = True
         if revoked := owned - assigned:
             await self._handler.revoke(revoked)
         if joined is not self._joined:
