@@ -355,6 +355,33 @@ def test_commits_that_may_succeed_later_are_tried_again_and_none_overtakes_anoth
     assert room.committed == {AT: 6}
 
 
+def test_an_interceptor_that_raises_about_a_commit_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[object] = []
+
+    class Raising:
+        def __call__(self, record: Record) -> None:
+            return
+
+        def on_commit(self, committed: object) -> None:
+            raise ValueError("this is the test's")
+
+    class Told(Raising):
+        def on_commit(self, committed: object) -> None:
+            told.append(committed)
+
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room, interceptors=[Raising(), Told()])
+    consumer.drained(10)
+    consumer.call(consumer.core.commit({AT: 4}, None))
+    consumer.call(consumer.core.commit_async({AT: 7}, None))
+    room.pass_time(1.0)
+    assert consumer.poll() == []
+    assert room.committed == {AT: 7}
+    assert len(told) == 2
+    assert caplog.text.count("ValueError: this is the test's") == 2
+
+
 def test_a_commit_of_who_was_thrown_out_tells_why_and_what_to_do() -> None:
     room = Room()
     room.fill(10)

@@ -142,7 +142,7 @@ class ConsumerCommits:
             membership.metrics.committed(self._network.now() - began)
         pending.note_committed(committed)
         for on_commit in self._settings.on_commit:
-            self.done.append(partial(on_commit, committed))
+            self.done.append(partial(_tell_interceptor, on_commit, committed))
 
     def _end(
         self,
@@ -160,3 +160,14 @@ class ConsumerCommits:
         if self._commits is None:
             raise ConsumerStateError("a consumer without a group has nothing committed: give it group=")
         return self._commits
+
+
+def _tell_interceptor(
+    on_commit: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object],
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
+) -> None:
+    """What it raises is logged: an interceptor stops nothing, and the commit has been made."""
+    try:
+        on_commit(committed)
+    except Exception:
+        logger.warning("an interceptor, %r, raised about a commit", on_commit, exc_info=True)
