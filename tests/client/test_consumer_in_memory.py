@@ -355,6 +355,28 @@ def test_commits_that_may_succeed_later_are_tried_again_and_none_overtakes_anoth
     assert room.committed == {AT: 6}
 
 
+@pytest.mark.parametrize("call", ["poll", "commit", "close"])
+def test_what_a_callback_raises_comes_after_all_were_called(call: str) -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room)
+    consumer.drained(10)
+    told: list[int] = []
+
+    def raising(offsets: Any, error: Exception | None) -> None:
+        told.append(offsets[AT].offset)
+        raise ValueError(str(told))
+
+    for offset in (3, 5, 7):
+        consumer.call(consumer.core.commit_async({AT: offset}, raising))
+    room.pass_time(1.0)
+    with pytest.raises(ValueError, match=r"^\[3\]$"):
+        consumer.close() if call == "close" else consumer.poll() if call == "poll" else consumer.call(
+            consumer.core.commit({AT: 9}, None)
+        )
+    assert told == [3, 5, 7]
+
+
 def test_an_interceptor_that_raises_about_a_commit_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     told: list[object] = []
 

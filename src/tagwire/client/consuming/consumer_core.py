@@ -263,7 +263,10 @@ class ConsumerCore:
                 await self._rebalance(self.work.events[0])
             except Exception as error:  # the rebalance goes on; it is the listener's, and raised after it
                 failed.append(error)
-        self._call_back()
+        try:
+            self._call_back()
+        except Exception as error:
+            failed.append(error)
         if failed:
             raise failed[0]
         if self.work.failures:
@@ -297,9 +300,15 @@ class ConsumerCore:
         self.work.told(kind, self._network.now() - began)
 
     def _call_back(self) -> None:
-        """Calls back about commits that are done."""
+        """Calls back about commits that are done. Raises what the first of them does that raises, after all of them."""
+        failed: list[Exception] = []
         while self.work.commits.done:
-            self.work.commits.done.popleft()()
+            try:
+                self.work.commits.done.popleft()()
+            except Exception as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
     # Positions -----------------------------------------------------------------------------------------------------
 
