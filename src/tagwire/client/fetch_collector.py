@@ -146,7 +146,8 @@ class FetchCollector:
         self._small: list[_Piece] = []
         self._small_rows = self._small_bytes = 0
         self._runs: list[_Run] = []
-        self._error: TagwireError | None = None
+        self._put_off: FetchFailure | None = None  # what is to be raised next
+        self._met: FetchFailure | None = None  # what `_next_run` raised last
         self._broken: dict[FetchPosition, tuple[int, TagwireError]] = {}
         self._given: Record | None = None  # by `one_by_one`, last
         self._given_run: _Run | None = None
@@ -160,7 +161,7 @@ class FetchCollector:
     def has_begun(self) -> bool:
         """Whether something is taken from the buffer that may be given out without waiting: records or an error."""
         return (
-            self._error is not None
+            self._due_failure() is not None
             or any(run.is_current and not run.position.is_paused for run in self._runs)
             or any(one.is_current and not one.position.is_paused for one in self._decodings)
         )
@@ -173,7 +174,7 @@ class FetchCollector:
         self._decodings.clear()
         self._runs.clear()
         self._broken.clear()
-        self._pending = self._error = None
+        self._pending = self._put_off = None
         self._keep([])
 
     # Arrow batches -------------------------------------------------------------------------------------------------
@@ -203,11 +204,11 @@ class FetchCollector:
                     self._small_bytes >= self._settings.batch_bytes // 2
                 ):
                     given = self._give_small()
-            elif self._error is not None:
+            elif (failure := self._due_failure()) is not None:
                 given = self._give_small()
                 if given is None:
-                    error, self._error = self._error, None
-                    raise error
+                    self._put_off = None
+                    raise failure.error
             elif self._begin_decoding(flush):
                 continue
             else:
@@ -230,7 +231,7 @@ class FetchCollector:
                 piece = decoding.next()
             except TagwireError as error:
                 self._broken[decoding.position] = decoding.seeks, error
-                self._error = error
+                self._put_off = FetchFailure(decoding.position, error)
             if piece is None or piece.batch is None:
                 self._decodings.remove(decoding)
             return piece
@@ -243,7 +244,7 @@ class FetchCollector:
             if self._is_broken(position):
                 continue
             if isinstance(fetched, FetchFailure):
-                self._error = fetched.error
+                self._put_off = fetched
                 self._decode([position for position in self._held if not position.is_paused])
                 return True
             held = self._held.get(position, [])
@@ -325,6 +326,7 @@ class FetchCollector:
             self._settle()
         found: list[Record] = []
         while len(found) < most:
+            run = None
             try:
                 run = self._next_run()
                 if run is None:
@@ -336,7 +338,8 @@ class FetchCollector:
             except TagwireError as error:
                 if not found:
                     raise
-                self._error = error  # its turn is the next one
+                # Its turn is the next one.
+                self._put_off = self._met if run is None else FetchFailure(run.position, error)
                 break
             try:
                 given = self._decoded(run, read, decoder)
@@ -353,7 +356,7 @@ class FetchCollector:
                     run.give(last)
             if given.error is not None and not found:
                 raise given.error
-            if self._error is not None or given.error is not None:
+            if self._put_off is not None or given.error is not None:
                 break
         if not found and self._broken:
             self._raise_broken()
@@ -420,13 +423,14 @@ class FetchCollector:
             for run in self._runs:
                 if not run.position.is_paused:
                     return run
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        if (failure := self._due_failure()) is not None:
+            self._met, self._put_off = failure, None
+            raise failure.error
         while (fetched := self._buffer.take()) is not None:
             if self._is_broken(fetched.position):
                 continue
             if isinstance(fetched, FetchFailure):
+                self._met = fetched
                 raise fetched.error
             run = _Run(fetched, self._settings)
             self._runs.append(run)
@@ -452,7 +456,7 @@ class FetchCollector:
         try:
             self._advance(run)
         except TagwireError as error:
-            self._error = error
+            self._put_off = FetchFailure(run.position, error)
 
     def _decoded(self, run: _Run, records: list[Record], decoder: Decoder | None) -> Decoded:
         """Records of a run as they are given out; those from the first on that is wrong are put back. Raises
@@ -467,6 +471,12 @@ class FetchCollector:
             if taken < len(records):
                 run.put_back(records[taken:])
         return found
+
+    def _due_failure(self) -> FetchFailure | None:
+        """What was put off, unless its partition was sought away from or left meanwhile."""
+        if self._put_off is not None and not self._put_off.is_current:
+            self._put_off = None
+        return self._put_off
 
     # Batches that are broken ---------------------------------------------------------------------------------------
 
