@@ -145,15 +145,17 @@ def test_a_position_is_waited_for_though_records_of_another_partition_are_there(
     assert consumer.call(consumer.core.position(AT, 20)) == 2
 
 
+@pytest.mark.parametrize("call", ["poll", "consume"])
 @pytest.mark.parametrize("way", ["seek", "assign"])
-def test_what_was_wrong_before_a_seek_is_not_raised_after_it(way: str) -> None:
+def test_what_was_wrong_before_a_seek_is_not_raised_after_it(way: str, call: str) -> None:
     room = Room(2)
     room.fill(5)
     room.fill(3, 1)
     consumer = room.consumer(offset_reset="none")
     consumer.call(consumer.core.assign({AT: 0, OTHER: 100}))
     room.pass_time(1.0)
-    assert offsets(consumer.poll(1.0)) == [*range(5)]
+    first = consumer.call(consumer.core.consume(9, 5.0)) if call == "consume" else consumer.poll(1.0)
+    assert offsets(first) == [*range(5)]
     if way == "seek":
         consumer.call(consumer.core.seek(OTHER, 0))
         assert offsets(consumer.drained(3)) == [0, 1, 2]

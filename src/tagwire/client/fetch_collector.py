@@ -147,7 +147,7 @@ class FetchCollector:
         self._small_rows = self._small_bytes = 0
         self._runs: list[_Run] = []
         self._put_off: FetchFailure | None = None  # what is to be raised next
-        self._met: FetchFailure | None = None  # what `_next_run` raised last
+        self._met: FetchFailure | None = None  # what was raised last of what is wrong with a partition
         self._broken: dict[FetchPosition, tuple[int, TagwireError]] = {}
         self._given: Record | None = None  # by `one_by_one`, last
         self._given_run: _Run | None = None
@@ -336,10 +336,11 @@ class FetchCollector:
                 if not read:
                     continue
             except TagwireError as error:
+                if run is not None:
+                    self._met = FetchFailure(run.position, error)
                 if not found:
                     raise
-                # Its turn is the next one.
-                self._put_off = self._met if run is None else FetchFailure(run.position, error)
+                self._put_off = self._met  # its turn is the next one
                 break
             try:
                 given = self._decoded(run, read, decoder)
@@ -477,6 +478,14 @@ class FetchCollector:
         if self._put_off is not None and not self._put_off.is_current:
             self._put_off = None
         return self._put_off
+
+    def put_off(self, error: TagwireError) -> bool:
+        """Has `records` raise again what it has just raised, unless that is sought away from before; whether it is what
+        is wrong with a partition."""
+        is_known = self._met is not None and self._met.error is error
+        if is_known:
+            self._put_off = self._met
+        return is_known
 
     # Batches that are broken ---------------------------------------------------------------------------------------
 

@@ -89,7 +89,8 @@ class GivenRecords:
 
     def put_off(self, error: TagwireError) -> None:
         """Has an error raised by the next call, after what was gathered."""
-        self._error = error
+        if not self._collector.put_off(error):
+            self._error = error
 
     def _raise_put_off(self) -> None:
         error, self._error = self._error, None
