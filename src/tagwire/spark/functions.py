@@ -210,7 +210,8 @@ def _records(values: pa.Array, mode: str) -> pa.Array:
         ends.append(ends[-1] + rows)
     records = pa.Table.from_batches(found, schema=schema).to_struct_array()
     records = records.combine_chunks() if records.num_chunks else pa.array([], target.value_type)
-    mask = pa.array([number in set(broken) for number in range(len(values))]) if broken else None
+    gone = set(broken)
+    mask = pa.array([number in gone for number in range(len(values))]) if broken else None
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), records, type=target, mask=mask)
 
 
