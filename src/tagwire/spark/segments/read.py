@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from tagwire.errors import DecodeError, UnsupportedVersionError
-from tagwire.records import AbortedTransactions, HeaderRegister, RecordBatch, batch_headers
+from tagwire.records import AbortedTransactions, BatchHeader, HeaderRegister, RecordBatch, batch_headers
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.control import control_type
 from tagwire.records.files.transaction_index import AbortedTransaction
 from tagwire.spark.segments.chunks import Chunk, chunks
-from tagwire.spark.segments.file_splits import FileSplit
+from tagwire.spark.segments.file_splits import FileSplit, LogFile
 from tagwire.spark.segments.times import microseconds
 
 if TYPE_CHECKING:
@@ -152,6 +152,32 @@ def _one_by_one(
                 raise wrong from None
             log.warning("left out: %s", wrong)
         start = end
+
+
+def headers(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The headers of a range's batches, each with its batch.
+
+    Args:
+        drop: whether a batch whose header cannot be read is left out with a warning.
+
+    Raises:
+        CorruptRecordError, UnsupportedVersionError: as `chunks`, or for such a header; name file and byte.
+        StorageError: the file cannot be read.
+    """
+    for chunk in chunks(file, start, end, drop=drop):
+        begins = 0
+        for ends in chunk.ends:
+            data = chunk.data[begins:ends]
+            try:
+                (header,) = batch_headers(data)
+            except (DecodeError, UnsupportedVersionError) as error:
+                wrong = placed_error(error, f"{file.path}, batch at byte {chunk.position + begins}")
+                if not drop:
+                    raise wrong from None
+                log.warning("left out: %s", wrong)
+            else:
+                yield header, data
+            begins = ends
 
 
 def placed_error(error: DecodeError | UnsupportedVersionError, where: str) -> DecodeError | UnsupportedVersionError:

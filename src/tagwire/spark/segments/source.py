@@ -24,7 +24,6 @@ from pyspark.sql.types import StructType
 
 from tagwire.errors import ConfigError
 from tagwire.partitions import TopicPartition
-from tagwire.records import batch_headers
 from tagwire.spark.columns import arrow_schema, chosen
 from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.filter_pushdown import PushedFilters, accept_filters
@@ -32,11 +31,10 @@ from tagwire.spark.gc_freeze import freezing_gc
 from tagwire.spark.prefetch import prefetched
 from tagwire.spark.refused_stream import RefusedStreamReader
 from tagwire.spark.row_converter import RowConverter
-from tagwire.spark.segments.chunks import chunks
 from tagwire.spark.segments.file_splits import PartitionLog, file_splits, partition_logs, start_before
 from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
 from tagwire.spark.segments.options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
-from tagwire.spark.segments.read import BATCH_SCHEMA, RecordSelection, read_batches, read_records
+from tagwire.spark.segments.read import BATCH_SCHEMA, RecordSelection, headers, read_batches, read_records
 from tagwire.spark.segments.transactions import stable_end
 
 if TYPE_CHECKING:
@@ -233,7 +231,6 @@ def _log_end(log: PartitionLog, *, drop: bool) -> int:
     """The offset after the last batch of a partition's files. Raises CorruptRecordError, StorageError."""
     file = log.files[-1]
     end = file.base_offset
-    for chunk in chunks(file, start_before(log, file, file.size), file.size, drop=drop):
-        for header in batch_headers(chunk.data):
-            end = header.next_offset
+    for header, _ in headers(file, start_before(log, file, file.size), file.size, drop=drop):
+        end = header.next_offset
     return end

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from tagwire.errors import DecodeError, UnsupportedVersionError
-from tagwire.records import batch_headers
 from tagwire.records.control import MARKERS
 from tagwire.records.files import kind_of
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.producer_snapshot import read_producer_snapshot
-from tagwire.spark.segments.chunks import chunks
 from tagwire.spark.segments.file_splits import PartitionLog
-from tagwire.spark.segments.read import marker
+from tagwire.spark.segments.read import headers, marker
 
 
 def stable_end(log: PartitionLog, *, drop: bool) -> int | None:
@@ -25,15 +23,24 @@ def stable_end(log: PartitionLog, *, drop: bool) -> int | None:
     for file, following in zip(log.files, (*log.files[1:], None)):
         if following is not None and following.base_offset <= first:
             continue
-        for chunk in chunks(file, 0, file.size, drop=drop):
-            for header in batch_headers(chunk.data):
-                if header.last_offset < first or not header.is_transactional:
-                    continue
-                if not header.is_control:
-                    opened.setdefault(header.producer_id, header.base_offset)
-                elif marker(header.bytes_in(chunk.data)) in MARKERS:
-                    opened.pop(header.producer_id, None)
+        for header, batch in headers(file, 0, file.size, drop=drop):
+            if header.last_offset < first or not header.is_transactional:
+                continue
+            if not header.is_control:
+                opened.setdefault(header.producer_id, header.base_offset)
+            elif _ends(batch, drop=drop):
+                opened.pop(header.producer_id, None)
     return min(opened.values(), default=None)
+
+
+def _ends(batch: memoryview, *, drop: bool) -> bool:
+    """Whether a control batch of a transaction is a marker; one that is broken is, with `drop`: what else can it be."""
+    try:
+        return marker(batch) in MARKERS
+    except (DecodeError, UnsupportedVersionError):
+        if not drop:
+            raise
+        return True
 
 
 def _snapshot(log: PartitionLog) -> tuple[int, dict[int, int]]:

@@ -1,0 +1,69 @@
+"""What a read that leaves broken batches out still tells: `isolation` and lag, without a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tagwire import messages
+from tagwire.errors import CorruptRecordError
+from tagwire.records import Record
+from tagwire.spark.segments.source import SegmentsDataSource
+
+from .log_files import NOON, LogDirectory, transactional
+
+
+def rows_of(path: Path, column: str, **options: str) -> list[int]:
+    source = SegmentsDataSource({"path": str(path), **options})
+    reader = source.reader(source.schema())
+    return [
+        row for task in reader.partitions() for batch in reader.read(task) for row in batch.column(column).to_pylist()
+    ]
+
+
+def committed(path: Path, broken: str = "fail") -> list[int]:
+    return rows_of(path, "offset", isolation="read_committed", broken=broken)
+
+
+def damage(log: LogDirectory, at: int, data: bytes) -> None:
+    with open(log.segment, "r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def test_a_header_that_cannot_be_read_is_left_out_of_committed_records_too(tmp_path: Path) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(2)
+    broken = log.segment.stat().st_size
+    log.numbered(2)
+    log.numbered(1)
+    damage(log, broken, (2**63 - 2).to_bytes(8, "big"))
+    assert committed(tmp_path, "skip") == [0, 1, 4]
+    with pytest.raises(CorruptRecordError, match=rf"{log.segment}, batch at byte {broken}"):
+        committed(tmp_path)
+
+
+def test_a_marker_that_cannot_be_read_ends_its_transaction_where_what_is_broken_is_left_out(tmp_path: Path) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    first = log.numbered(2, **transactional(7))
+    broken = log.segment.stat().st_size
+    log.end_transaction(7, first, commit=True)
+    log.numbered(1)
+    damage(log, broken + 63, b"\xff")
+    assert committed(tmp_path, "skip") == [0, 1, 3]
+    with pytest.raises(CorruptRecordError):
+        committed(tmp_path)
+
+
+def test_the_end_of_a_log_whose_last_batch_is_broken_is_told_where_that_is_left_out(tmp_path: Path) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(3)
+    damage(log, 0, (2**63 - 2).to_bytes(8, "big"))
+    key = messages.OffsetCommitKey(group="g", topic="t", partition=0)
+    value = messages.OffsetCommitValue(offset=0, metadata="", commit_timestamp=NOON)
+    groups = LogDirectory(tmp_path, "__consumer_offsets-0")
+    groups.append([Record(b"\0\1" + key.encode(0), b"\0\3" + value.encode(3), (), NOON)])
+    assert rows_of(tmp_path, "logEndOffset", view="offsets", broken="skip") == [0]
+    with pytest.raises(CorruptRecordError, match="batch at byte 0"):
+        rows_of(tmp_path, "logEndOffset", view="offsets")
