@@ -9,22 +9,26 @@ is landed, and no checkpoint is needed.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tagwire.errors import Error, KafkaError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.spark.failure import reason
 from tagwire.spark.jobs.land_run import LandRun
 from tagwire.spark.jobs.landed import Follow, Progress
 from tagwire.spark.jobs.landed_topic import LandedTopic
 from tagwire.spark.source.offset_limits import Offsets
-from tagwire.spark.source.offsets import rate_limited, to_document
+from tagwire.spark.source.offsets import rate_limited, to_document, went_back
 from tagwire.spark.tables.table_format import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrameReader, SparkSession
+
+log = logging.getLogger(__name__)
 
 
 class ConnectRun(LandRun):
@@ -48,6 +52,9 @@ class ConnectRun(LandRun):
         latest = topic.offsets(LATEST)
         number = 0
         while True:
+            if lost := went_back(reached, latest):
+                _judge(lost, skip=topic.skip)
+                reached = {at: min(offset, latest[at]) for at, offset in reached.items() if at in latest}
             earliest = topic.offsets(EARLIEST)
             start = {at: reached.get(at, earliest.get(at, 0)) for at in latest}
             end = rate_limited(start, latest, earliest, self.batches.batch_offsets)
@@ -93,3 +100,13 @@ class ConnectRun(LandRun):
         self._measure(ended=False)
         self.listener.on_progress(self.progress)
         self.listener.on_step("committed")
+
+
+def _judge(lost: list[str], *, skip: bool) -> None:
+    """As a stream of the source does with what may have been missed."""
+    said = "; ".join(lost)
+    if not skip:
+        raise KafkaError(
+            Error.OFFSET_OUT_OF_RANGE, f"records may have been missed: {said} (failOnDataLoss=false goes on)"
+        )
+    log.warning("records may have been missed: %s", said)
