@@ -162,6 +162,16 @@ def test_a_request_that_was_handed_on_is_counted_where_it_came_in_and_not_twice(
     assert (len(found), lost) == (1, {FORWARDED: 1})
 
 
+@pytest.mark.parametrize("nothing", ["", None])
+def test_a_request_that_has_no_response_is_told_as_that(nothing: str | None) -> None:
+    """Kafka writes an empty text for what there is not: with acks=0 there is no response, and what came before the log
+    was switched on is not kept."""
+    produced = one(line(kip_673(response=nothing)))
+    assert (produced.api_key, produced.error_codes, produced.offered) == (0, None, None)
+    asked = one(line(kip_673(18, 3, request=nothing, response=nothing)))
+    assert (asked.error_codes, asked.offered, asked.software_name) == (None, None, "apache-kafka-java")
+
+
 def test_the_text_of_0_9_whose_connections_have_no_number_is_read() -> None:
     seen = one(line(OLD["0.9"][0]))
     assert (seen.api_key, seen.api_version, seen.client_id, seen.principal) == (1, 0, "old", "User:ANONYMOUS")

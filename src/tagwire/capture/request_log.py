@@ -223,15 +223,20 @@ def _json(body: bytes, when: int, place: Place) -> Observation | str:
         listener=line.listener or "",
         api_key=header.request_api_key,
         api_version=header.request_api_version,
-        error_codes=_error_codes(bytes(line.response)) if line.response else None,
+        error_codes=_error_codes(bytes(line.response)) if _is_there(line.response) else None,
         offered=offered,
         place=place,
     )
 
 
+def _is_there(message: msgspec.Raw) -> bool:
+    """Whether the log has a request's or a response's object: of what there is not, it has an empty text."""
+    return bytes(memoryview(message)[:1]) == b"{"
+
+
 def _software(line: _Line) -> tuple[str, str]:
     """Of the request that tells it, the log does not know it yet."""
-    if line.request_header.request_api_key == ApiKey.API_VERSIONS and line.request:
+    if line.request_header.request_api_key == ApiKey.API_VERSIONS and _is_there(line.request):
         request = _decode_request(line.request)
         return request.client_software_name, request.client_software_version
     told = line.client_information or _Client()
@@ -239,7 +244,7 @@ def _software(line: _Line) -> tuple[str, str]:
 
 
 def _offered(line: _Line) -> dict[int, Range] | None:
-    if line.request_header.request_api_key != ApiKey.API_VERSIONS or not line.response:
+    if line.request_header.request_api_key != ApiKey.API_VERSIONS or not _is_there(line.response):
         return None
     listed = _decode_response(line.response).api_keys
     return _ranges((api.api_key, api.min_version, api.max_version) for api in listed)
