@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, GreaterThan, GreaterThanOrEqual
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    LessThan,
+    LessThanOrEqual,
+)
 
 from tagwire.broker import Broker
 from tagwire.records import Record
+from tagwire.spark.segments.source import SegmentsDataSource
 from tagwire.spark.source.topic import TopicDataSource
+
+from .log_files import LogDirectory
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = -1
@@ -49,3 +61,24 @@ def test_a_later_time_counts_beside_one_before_1970(broker, topic, produce) -> N
     produce(topic, {0: [Record(b"k", b"v", (), 1000), Record(b"k", b"v", (), 2000)]})
     found = planned(broker, topic, GreaterThan(("timestamp",), at(-1)), GreaterThan(("timestamp",), at(1500)))
     assert found == [(1, 2)]
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [
+        (LessThan, [], [0, 1, 2]),
+        (LessThanOrEqual, [], [0, 1, 2]),
+        (EqualTo, [], []),
+        (GreaterThan, [0, 1, 2], []),
+        (GreaterThanOrEqual, [0, 1, 2], []),
+    ],
+)
+def test_filters_of_the_least_and_the_greatest_offset_are_as_others(tmp_path: Path, kind, least, most, isolation):
+    LogDirectory(tmp_path, "t-0").numbered(3)
+    for offset, expected in ((-(2**63), least), (2**63 - 1, most)):
+        source = SegmentsDataSource({"path": str(tmp_path), "filterPushdown": "true", "isolation": isolation})
+        reader = source.reader(source.schema())
+        list(reader.pushFilters([kind(("offset",), offset)]))
+        found = [batch for task in reader.partitions() for batch in reader.read(task)]
+        assert [row for batch in found for row in batch.column("offset").to_pylist()] == expected

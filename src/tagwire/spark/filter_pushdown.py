@@ -19,6 +19,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader
 
 from tagwire.partitions import TopicPartition
+from tagwire.spark.option_values import MAX_OFFSET
 from tagwire.spark.source.offset_limits import Offsets
 
 _ABOVE = {"EqualTo": 0, "EqualNullSafe": 0, "GreaterThanOrEqual": 0, "GreaterThan": 1}
@@ -63,10 +64,12 @@ class PushedFilters:
             return self._with_topic_partition(name, column[0], value)
         if column == ("offset",) and type(value) is int:
             changed = self
+            # No record has the greatest offset, and none comes behind it.
             if name in _ABOVE:
-                changed = replace(changed, start_offset=max(self.start_offset, value + _ABOVE[name]))
+                start = min(value + _ABOVE[name], MAX_OFFSET)
+                changed = replace(changed, start_offset=max(self.start_offset, start))
             if name in _BELOW:
-                end = value + _BELOW[name]
+                end = min(value + _BELOW[name], MAX_OFFSET)
                 changed = replace(changed, end_offset=end if self.end_offset is None else min(self.end_offset, end))
             return changed
         if column == ("timestamp",) and isinstance(value, datetime) and name in _ABOVE:
