@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwire.errors import StorageError
+from tagwire.spark.tables import parquet_table
 from tagwire.spark.tables.parquet_table import ParquetTable
 from tagwire.spark.tables.table_settings import TableSettings
 
@@ -384,3 +385,20 @@ def test_the_description_is_written_whole(tmp_path):
     table = landed(tmp_path / "t")
     assert json.loads((table.state / "table.json").read_text())["topic"] == "t"
     assert not list(table.state.glob("*.part"))
+
+
+def test_a_batch_and_its_plan_are_on_the_disk_with_every_name_that_leads_to_them(tmp_path, monkeypatch):
+    out, checkpoint = tmp_path / "lake" / "t", tmp_path / "checkpoints" / "t"
+    table = ParquetTable(out, checkpoint)
+    job = Job(out, 1)
+    synced: list[Path] = []
+    with table.lock():
+        table.claim(table.judge("t", "c", "", TableSettings()))
+        job.log(table, "offsets", 0)
+        staged = table.stage(0)
+        write_rows(staged / "date=2013-01-01" / "part-0.parquet", 0, 0, ROWS)
+        monkeypatch.setattr(parquet_table, "sync", synced.append)
+        table.publish(0, staged, names_of(staged))
+    plan = checkpoint / "offsets" / "0"
+    assert {plan, *list(plan.parents)[:3]} <= set(synced)
+    assert {out / "date=2013-01-01", out, out.parent} <= set(synced)

@@ -233,8 +233,11 @@ class ParquetTable:
         with storage(self.out):
             sources = sorted(map(staged.joinpath, names))
             plan = self.checkpoint / "offsets" / str(batch)
-            for path in [*sources, plan, plan.parent]:
+            for path in [*sources, plan, plan.parent, self.checkpoint]:
                 sync(path)
+            for parent in {self.checkpoint.parent, self.out.parent}:
+                with suppress(PermissionError):  # what the table is in may be another's
+                    sync(parent)
             for number, source in enumerate(sources):
                 target = self.out / source.parent.relative_to(staged) / f"batch-{batch:08d}-{number:04d}.parquet"
                 target.parent.mkdir(parents=True, exist_ok=True)
