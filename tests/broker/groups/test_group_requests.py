@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, scheduler
+from tagwire.broker import Broker, clock, scheduler
+from tagwire.broker.groups import coordinator
 from tagwire.errors import Error
 from tagwire.records import read
 from tagwire.records.internal_topics import OFFSETS, decode_record
 
+WEEK_MS = coordinator.OFFSETS_RETENTION_MS
 Join, Sync = messages.JoinGroupRequest, messages.SyncGroupRequest
 
 
@@ -171,6 +174,42 @@ def test_every_version_commits_and_the_metadata_comes_back(wire, version):
         found = committed(wire, partition=1, version=reading)
         assert (found.committed_offset, found.metadata, found.error_code) == (41, "note", 0)
     assert committed(wire).committed_offset == -1
+
+
+@pytest.mark.parametrize("version", [2, 4, 5])
+@pytest.mark.parametrize(
+    ("asked_ms", "after_ms", "left"),
+    [
+        (60_000, 0, 41),
+        (60_000, 90_000, -1),
+        (90 * WEEK_MS, 2 * WEEK_MS, 41),
+        (-1, WEEK_MS // 2, 41),
+        (-1, 2 * WEEK_MS, -1),
+    ],
+)
+def test_an_offset_is_kept_for_as_long_as_its_client_asks(
+    tmp_path, connect, monkeypatch, version, asked_ms, after_ms, left
+):
+    monkeypatch.setattr(scheduler, "GROUPS_EVERY_S", 600.0)
+    request = messages.OffsetCommitRequest
+    partition = request.OffsetCommitRequestPartition(partition_index=0, committed_offset=41)
+    topics = [request.OffsetCommitRequestTopic(name="t", partitions=[partition])]
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t")
+        asked = {"retention_time_ms": asked_ms} if version < 5 else {}
+        wire.ask(request(group_id="g", generation_id_or_member_epoch=-1, topics=topics, **asked), version)
+    if version == 5:  # it cannot say so
+        left = 41 if after_ms < WEEK_MS else -1
+    later_ms = clock.wall_ms() + after_ms
+    monkeypatch.setattr(coordinator, "wall_ms", lambda: later_ms)
+    monkeypatch.setattr(scheduler, "GROUPS_EVERY_S", 0.02)
+    with Broker(tmp_path / "data") as broker:
+        wire = connect(broker.bootstrap)
+        until = time.monotonic() + (0.2 if left == 41 else 20)
+        while time.monotonic() < until and committed(wire).committed_offset != -1:
+            time.sleep(0.01)
+        assert committed(wire).committed_offset == left
 
 
 def test_all_offsets_of_a_group_can_be_asked_for(wire):

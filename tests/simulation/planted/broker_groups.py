@@ -140,8 +140,8 @@ GROUPS = (
         (
             Edit(
                 "tagwire.broker.groups.coordinator:_expired_offsets",
-                "before_ms = wall_ms() - OFFSETS_RETENTION_MS",
-                "before_ms = wall_ms()",
+                "before_ms = now_ms - OFFSETS_RETENTION_MS",
+                "before_ms = now_ms",
             ),
         ),
         "the offsets of a group go as soon as it has no member",

@@ -438,9 +438,12 @@ class Groups(OffsetCommits):
 
 
 def _expired_offsets(entry: Coordinated) -> list[TopicPartition]:
-    """The partitions whose offsets are too old, of a group that has been without members for as long."""
-    before_ms = wall_ms() - OFFSETS_RETENTION_MS
-    return entry.offsets.expired(before_ms) if entry.is_empty and entry.emptied_ms < before_ms else []
+    """The partitions whose offsets are too old, of a group without members."""
+    now_ms = wall_ms()
+    before_ms = now_ms - OFFSETS_RETENTION_MS
+    if not entry.is_empty:
+        return []
+    return entry.offsets.expired(now_ms, before_ms if entry.emptied_ms < before_ms else 0)
 
 
 def _is_left_over(entry: Coordinated) -> bool:

@@ -24,12 +24,15 @@ class OffsetAndMetadata:
         leader_epoch: the leader epoch of the record before it; -1 for unknown.
         metadata: whatever the client noted.
         committed_ms: when it was committed.
+        expires_ms: when it is too old, where its client said so, as one could before version 5 of OffsetCommit; None
+            for what holds for all.
     """
 
     offset: int
     leader_epoch: int
     metadata: str
     committed_ms: int
+    expires_ms: int | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -125,8 +128,12 @@ class GroupOffsets:
         """Whether an open transaction would commit an offset of this partition."""
         return any(partition in pending for pending in self._pending.values())
 
-    def expired(self, before_ms: int) -> list[TopicPartition]:
-        """The partitions whose offsets were committed before a time, but for those that an open transaction would
-        commit: to forget these would forget its offsets, too."""
-        old = [partition for partition, offset in self._committed.items() if offset.committed_ms < before_ms]
+    def expired(self, now_ms: int, before_ms: int) -> list[TopicPartition]:
+        """The partitions whose offsets were committed before a time, or are too old now as their clients have it; but
+        for those that an open transaction would commit: to forget these would forget its offsets, too."""
+        old = [
+            partition
+            for partition, offset in self._committed.items()
+            if (offset.committed_ms < before_ms if offset.expires_ms is None else offset.expires_ms <= now_ms)
+        ]
         return [partition for partition in old if not self.is_unstable(partition)]

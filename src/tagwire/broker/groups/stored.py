@@ -22,6 +22,8 @@ from tagwire.records import Record
 from tagwire.records.internal_topics import OFFSETS, decode_key, decode_value
 
 OFFSET_VERSION = 3
+EXPIRING_VERSION = 1
+"""Of an offset that says when it is too old: later versions cannot, and this one has no leader epoch."""
 GROUP_VERSION = 3
 
 
@@ -36,8 +38,9 @@ def offset_record(group_id: str, partition: TopicPartition, offset: OffsetAndMet
         leader_epoch=offset.leader_epoch,
         metadata=offset.metadata,
         commit_timestamp=offset.committed_ms,
+        expire_timestamp=-1 if offset.expires_ms is None else offset.expires_ms,
     )
-    return record_of(key, value, OFFSET_VERSION, now_ms)
+    return record_of(key, value, OFFSET_VERSION if offset.expires_ms is None else EXPIRING_VERSION, now_ms)
 
 
 def group_record(group_id: str, group: GroupMetadata, now_ms: int) -> Record:
@@ -104,7 +107,9 @@ def read_record(record: Record) -> StoredGroup | StoredOffset | StoredChange | N
 def _offset(value: MessageObject) -> OffsetAndMetadata:
     assert isinstance(value, messages.OffsetCommitValue | messages.LegacyOffsetCommitValue)
     epoch = value.leader_epoch if isinstance(value, messages.OffsetCommitValue) else -1
-    return OffsetAndMetadata(value.offset, epoch, value.metadata, value.commit_timestamp)
+    expires_ms = value.expire_timestamp if isinstance(value, messages.OffsetCommitValue) else -1
+    expires = expires_ms if expires_ms >= 0 else None
+    return OffsetAndMetadata(value.offset, epoch, value.metadata, value.commit_timestamp, expires)
 
 
 def _group(group_id: str, value: MessageObject) -> StoredGroup:

@@ -2,7 +2,7 @@
 
 Versions 2-10; static members from version 7, members of KIP-848 from version 9, topics by their ids alone from
 version 10. A member commits in its generation, or by its epoch; anyone may, without either, while the group has no
-members. Offsets are stored before the response. The retention time of versions 2-4 is not looked at, as in Kafka.
+members. Offsets are stored before the response. In versions 2-4 a client may say how long they are kept.
 Source: Kafka's OffsetMetadataManager.
 """
 
@@ -27,6 +27,8 @@ Response = messages.OffsetCommitResponse
 TransactionTopic = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 
 MAX_METADATA_CHARACTERS = 4096
+NOT_SAID = -1
+LATEST_MS = 2**63 - 1
 
 
 def _refused(call: Call[Request], error: Error) -> Response:
@@ -41,7 +43,7 @@ async def offset_commit(call: Call[Request]) -> Response:
     if call.version >= OFFSET_COMMIT_TOPIC_IDS:
         for listed in request.topics:
             listed.name = name_of(call.broker, listed.topic_id)
-    offsets, outcomes = sort_offsets(call.broker, request.topics)
+    offsets, outcomes = sort_offsets(call.broker, request.topics, request.retention_time_ms)
     try:
         call.broker.groups.check_commit(
             request.group_id,
@@ -83,10 +85,12 @@ def name_of(broker: Node, topic_id: UUID) -> str:
 
 
 def sort_offsets(
-    broker: Node, topics: Sequence[Request.OffsetCommitRequestTopic | TransactionTopic]
+    broker: Node, topics: Sequence[Request.OffsetCommitRequestTopic | TransactionTopic], kept_ms: int = NOT_SAID
 ) -> tuple[dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, Error]]:
-    """The offsets in a request that can be committed, and every partition's outcome if they are."""
+    """The offsets in a request that can be committed, and every partition's outcome if they are. `kept_ms`: how long
+    they are kept, where the client says so."""
     now = wall_ms()
+    expires_ms = None if kept_ms == NOT_SAID else max(0, min(now + kept_ms, LATEST_MS))
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     outcomes: dict[TopicPartition, Error] = {}
     for topic in topics:
@@ -100,6 +104,6 @@ def sort_offsets(
             else:
                 outcomes[where] = Error.NONE
                 offsets[where] = OffsetAndMetadata(
-                    requested.committed_offset, requested.committed_leader_epoch, metadata, now
+                    requested.committed_offset, requested.committed_leader_epoch, metadata, now, expires_ms
                 )
     return offsets, outcomes
