@@ -19,6 +19,10 @@ Request = messages.InitProducerIdRequest
 Response = messages.InitProducerIdResponse
 
 
+NONE = -1
+"""The producer id and the epoch of whoever had none."""
+
+
 def _refused(call: Call[Request], error: Error) -> Response:
     return Response(error_code=error, producer_epoch=-1)
 
@@ -29,6 +33,8 @@ async def init_producer_id(call: Call[Request]) -> Response:
     try:
         if request.transactional_id is None:
             return Response(producer_id=await call.broker.producer_ids.take(), producer_epoch=0)
+        if (request.producer_id == NONE) != (request.producer_epoch == NONE):
+            raise KafkaError(Error.INVALID_REQUEST, "a producer id goes with its epoch")
         producer_id, epoch = await call.broker.transactions.initialize(
             request.transactional_id, request.transaction_timeout_ms, request.producer_id, request.producer_epoch
         )
