@@ -91,6 +91,22 @@ def test_a_filter_takes_names_the_default_and_anything(wire):
     assert described(wire, ("user", 2), ("client-id", 0, "c")).keys() == {BOTH}
 
 
+def test_an_address_is_found_however_it_is_written(wire):
+    for told in ("2001:DB8:0::1", "::ffff:127.0.0.9"):
+        assert alter(wire, ({"ip": told}, {"connection_creation_rate": 5})) == [0]
+        (found,) = described(wire, ("ip", 0, told)).values()
+        assert found == {"connection_creation_rate": 5.0}
+    assert described(wire, ("ip", 0, "no address")) == {}
+
+
+def test_an_entity_that_is_named_twice_is_refused_however_it_is_written(wire):
+    one, other = {"ip": "127.0.0.9"}, {"ip": "::ffff:127.0.0.9"}
+    rate = "connection_creation_rate"
+    twice, twice_too, once = alter(wire, (one, {rate: 5}), (other, {"no_such": None}), ({"ip": None}, {rate: 7}))
+    assert (twice, twice_too, once) == (Error.INVALID_REQUEST, Error.INVALID_REQUEST, 0)
+    assert described(wire) == {(("ip", None),): {rate: 7.0}}
+
+
 FILTERS = [
     ([("zebra", 2)], Error.UNSUPPORTED_VERSION),
     ([("", 2)], Error.INVALID_REQUEST),

@@ -21,7 +21,7 @@ Named = tuple[tuple[str, str | None], ...]
 
 @handles(Request, versions="0-1")
 async def alter_client_quotas(call: Call[Request]) -> Response:
-    times = Counter(frozenset(_named(entry)) for entry in call.request.entries)
+    times = Counter(_meant(_named(entry)) for entry in call.request.entries)
     changes: dict[Entity, dict[str, float | None]] = {}
     outcomes: dict[Named, KafkaError | Entity] = {}
     for entry in call.request.entries:
@@ -29,7 +29,7 @@ async def alter_client_quotas(call: Call[Request]) -> Response:
         if named in outcomes:
             continue
         try:
-            if times[frozenset(named)] > 1:
+            if times[_meant(named)] > 1:
                 raise KafkaError(Error.INVALID_REQUEST, "an entity is named twice")
             entity = entity_of(list(named))
             changes[entity] = _changes(entity, entry)
@@ -46,6 +46,14 @@ async def alter_client_quotas(call: Call[Request]) -> Response:
 
 def _named(entry: Request.EntryData) -> Named:
     return tuple((entity.entity_type, entity.entity_name) for entity in entry.entity)
+
+
+def _meant(named: Named) -> Entity | frozenset[tuple[str, str | None]]:
+    """The entity, which may be written in several ways: an address, and in any order."""
+    try:
+        return entity_of(list(named))
+    except KafkaError:
+        return frozenset(named)
 
 
 def _changes(entity: Entity, entry: Request.EntryData) -> dict[str, float | None]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tagwire import messages
-from tagwire.broker.quotas.stored import ENTITY_TYPES, IP, Entity
+from tagwire.broker.quotas.stored import ENTITY_TYPES, IP, Entity, address_text
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 
@@ -54,6 +54,8 @@ def _wanted(request: Request) -> Mapping[str, object]:
             raise KafkaError(Error.INVALID_REQUEST, f"match type {component.match_type} is not 0 to 2")
         if (component.match_type == EXACT) != (match is not None):
             raise KafkaError(Error.INVALID_REQUEST, "a name goes with match type 0, and with no other")
+        if kind == IP and match is not None:
+            match = address_text(match) or match
         wanted[kind] = _ANY if component.match_type == ANY else match
     if IP in wanted and len(wanted) > 1:
         raise KafkaError(Error.INVALID_REQUEST, "an ip has quotas of its own, not together with a user or a client id")
