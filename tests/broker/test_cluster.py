@@ -516,10 +516,23 @@ def test_partitions_are_reassigned_at_once(cluster, at):
     assert reassign(at(3), [4]) == Error.INVALID_REPLICA_ASSIGNMENT
 
 
-def reassign(wire, replicas):
+def test_a_partition_has_other_numbers_of_replicas_only_where_the_request_allows_it(cluster, at):
+    create(at(1), "t", assignments=[[1, 2]])
+    strictly = {"version": 1, "allow_replication_factor_change": False}
+    for replicas in ([1], [1, 2, 3]):
+        assert reassign(at(3), replicas, **strictly) == Error.INVALID_REPLICATION_FACTOR
+        assert described(at(1), "t").replica_nodes == [1, 2]
+    assert reassign(at(3), [3, 3, 3], **strictly) == Error.INVALID_REPLICA_ASSIGNMENT
+    assert reassign(at(3), [2, 3], **strictly) == 0
+    assert reassign(at(3), [1, 2, 3], version=1) == 0
+    assert described(at(1), "t").replica_nodes == [1, 2, 3]
+
+
+def reassign(wire, replicas, version=0, **options):
     request = messages.AlterPartitionReassignmentsRequest
     wanted = request.ReassignablePartition(partition_index=0, replicas=replicas)
-    answer = wire.ask(request(topics=[request.ReassignableTopic(name="t", partitions=[wanted])], timeout_ms=1000), 0)
+    topics = [request.ReassignableTopic(name="t", partitions=[wanted])]
+    answer = wire.ask(request(topics=topics, timeout_ms=1000, **options), version)
     return answer.responses[0].partitions[0].error_code
 
 

@@ -1,12 +1,16 @@
 """AlterPartitionReassignments (key 45): move partitions to other brokers, each with its own outcome.
 
-Versions 0-1. All brokers of a process have the same records, so a move is over when the response comes, and none is
-under way that could be cancelled (NO_REASSIGNMENT_IN_PROGRESS). Source: KIP-455, KIP-860.
+Versions 0-1; from version 1 a client may forbid other numbers of replicas than there are. All brokers of a process have
+the same records, so a move is over when the response comes, and none is under way that could be cancelled
+(NO_REASSIGNMENT_IN_PROGRESS). Source: KIP-455, KIP-860.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tagwire import messages
+from tagwire.broker.partition import Partition
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError, StorageError
 
@@ -46,7 +50,18 @@ async def _reassign(call: Call[Request], topic: str, wanted: Request.Reassignabl
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {where}")
     if wanted.replicas is None:
         raise KafkaError(Error.NO_REASSIGNMENT_IN_PROGRESS, f"{where} is not moving")
+    if not call.request.allow_replication_factor_change:
+        _check_as_many(call, partition, wanted.replicas)
     try:
         await call.broker.controller.reassign(partition, wanted.replicas)
     except StorageError as error:
         raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+
+
+def _check_as_many(call: Call[Request], partition: Partition, replicas: Sequence[int]) -> None:
+    """Refuse to let more or fewer brokers hold a partition: KafkaError INVALID_REPLICATION_FACTOR."""
+    call.broker.controller.check_replicas(replicas)
+    before = partition.leadership.replicas
+    if len(replicas) != len(before):
+        problem = f"the replication factor would change from {len(before)} to {len(replicas)}"
+        raise KafkaError(Error.INVALID_REPLICATION_FACTOR, problem)
