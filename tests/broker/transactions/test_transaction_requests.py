@@ -18,6 +18,7 @@ from tagwire.records import Record, read, write
 from tagwire.records.internal_topics import TRANSACTIONS, decode_record
 
 from ...limits import wait_until
+from ..asking import committed_values
 
 
 def initialize(wire, name="tx", version=4, timeout=60_000, producer_id=-1, epoch=-1):
@@ -470,3 +471,28 @@ def test_whoever_names_a_producer_id_without_an_epoch_or_an_epoch_alone_fences_n
     for name in ("tx", "new"):
         assert initialize(wire, name, **half).error_code == Error.INVALID_REQUEST
     assert add(wire, who, 0) is Error.NONE
+
+
+def mark(wire, who, coordinator_epoch):
+    request = messages.WriteTxnMarkersRequest
+    marker = request.WritableTxnMarker(
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        transaction_result=False,
+        topics=[request.WritableTxnMarkerTopic(name="t", partition_indexes=[0])],
+        coordinator_epoch=coordinator_epoch,
+    )
+    return Error.of(wire.ask(request(markers=[marker]), 1).markers[0].topics[0].partitions[0].error_code)
+
+
+def test_a_marker_of_a_later_coordinator_epoch_keeps_no_later_transaction_from_its_end(wire, topic):
+    who = initialize(wire)
+    add(wire, who, 0)
+    send(wire, who, 0, b"a")
+    assert mark(wire, who, 7) is Error.NONE  # by kafka-transactions abort --coordinator-epoch 7
+    assert end(wire, who) is Error.NONE
+    assert add(wire, who, 0) is Error.NONE
+    assert send(wire, who, 1, b"b") is Error.NONE
+    assert end(wire, who) is Error.NONE
+    assert committed_values(wire, "t", 0) == [b"b"]
+    assert mark(wire, who, 6) is Error.TRANSACTION_COORDINATOR_FENCED

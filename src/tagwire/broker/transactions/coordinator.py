@@ -15,7 +15,7 @@ from tagwire.broker.clock import wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.serial_tasks import SerialTasks
-from tagwire.broker.storage.batch import batch_of
+from tagwire.broker.storage.batch import Batch, batch_of
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.hanging import Hanging, hanging_transactions
 from tagwire.broker.transactions.states import TransactionStates
@@ -320,27 +320,29 @@ class Transactions:
         epoch: int,
         *,
         commit: bool,
-        coordinator_epoch: int = COORDINATOR_EPOCH,
+        coordinator_epoch: int | None = None,
     ) -> None:
         """End a producer's transaction in one partition; of one that was deleted meanwhile, nothing is left to end.
+
+        Args:
+            coordinator_epoch: of whoever asks for it; None for this coordinator, after which there is none: a marker
+                with a later epoch, which an administrator wrote, does not fence it.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, COORDINATOR_NOT_AVAILABLE.
         """
         partition = self._topics.partition(*where)
         if partition is not None:
-            data = memoryview(
-                write_end_transaction(
-                    commit=commit,
-                    coordinator_epoch=coordinator_epoch,
-                    producer_id=producer_id,
-                    producer_epoch=epoch,
-                    timestamp=wall_ms(),
-                )
-            )
-            batch = batch_of(next(batch_headers(data)), data)
+            first = COORDINATOR_EPOCH if coordinator_epoch is None else coordinator_epoch
             try:
-                await partition.append(lambda: batch, decides=True)
+                try:
+                    await partition.append(_marker(producer_id, epoch, first, commit=commit), decides=True)
+                except KafkaError as error:
+                    if coordinator_epoch is not None or error.error is not Error.TRANSACTION_COORDINATOR_FENCED:
+                        raise
+                    known = (each for each in await partition.producers() if each.producer_id == producer_id)
+                    later = max((each.coordinator_epoch for each in known), default=first)
+                    await partition.append(_marker(producer_id, epoch, later, commit=commit), decides=True)
             except StorageError as error:
                 raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         if where[0] == OFFSETS:
@@ -356,3 +358,18 @@ class Transactions:
                 logger.error("transaction %s: %s", told(transactional_id), error)
         else:
             self._problems.pop(transactional_id, None)
+
+
+def _marker(producer_id: int, epoch: int, coordinator_epoch: int, *, commit: bool) -> Callable[[], Batch]:
+    """What gives the marker of a transaction's end."""
+    data = memoryview(
+        write_end_transaction(
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            timestamp=wall_ms(),
+        )
+    )
+    batch = batch_of(next(batch_headers(data)), data)
+    return lambda: batch
