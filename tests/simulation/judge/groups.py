@@ -478,8 +478,8 @@ def fenced_commits(facts: Facts) -> Iterator[Anomaly]:
 
 
 def committed_when_gone(facts: Facts) -> Iterator[Anomaly]:
-    """What a member has given up, or lost, it commits no more in a later generation: by then it is another's. Who closes
-    gives it up to nobody before all is committed, whatever generation comes meanwhile."""
+    """What a member has given up, or lost, it commits no more in a later generation: by then it is another's. Who
+    closes gives it up to nobody before all is committed, whatever generation comes meanwhile."""
     processes: dict[str, str] = {}
     closing: set[str] = set()
     gone: dict[tuple[str, Place], Event] = {}
