@@ -332,7 +332,7 @@ class ConsumerMembership:
     def _acknowledge_if_taken(self) -> None:
         """Says at once what is owned when that is what is assigned, also where the same was said before: what was
         assigned and taken back meanwhile is the member's for the coordinator until it says so. Source: Kafka's
-        LocalAssignment, which is no other's equal, whatever is in it."""
+        LocalAssignment."""
         if self._target == self._current:
             self._fields.owned_unsaid()
             self._heartbeat_at = self._network.now()
