@@ -7,6 +7,7 @@ defect whose text is no longer there is refused, so that none is planted that ch
 
 from __future__ import annotations
 
+from .as_they_were import AS_THEY_WERE
 from .broker_groups import GROUPS
 from .broker_network import NETWORK
 from .broker_storage import STORAGE
@@ -36,6 +37,7 @@ _ROOMS = (
     SLIPS_OF_THE_BROKER,
     SLIPS_OF_THE_CLIENT,
     THIRD_THOUGHTS,
+    AS_THEY_WERE,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}
