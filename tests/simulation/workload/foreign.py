@@ -11,7 +11,6 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import Record, write
 from tests.simulation.workload.owning import Owner
@@ -100,11 +99,7 @@ class Foreign(Speaking):
         properties = self.stage.properties(self.process, REQUEST_S)
         async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client, self.admin = client, admin
-            known = [
-                topic
-                for topic in await admin.list_topics()
-                if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") in KINDS
-            ]
+            known = await self.topics_of(admin, *KINDS)
             # What is written to others may be deleted or compacted while it is looked at what a broker holds.
             self.topics = [topic for topic in known if self.stage.topics[topic.name]["kind"] == "steady"]
             for topics, acts in (

@@ -10,7 +10,6 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error
 from tests.simulation.workload.foreign import KINDS, REQUEST_S, Enough
 from tests.simulation.workload.foreign_members import BEAT_S, LONG_MS, ROUNDS, TYPE, ForeignMembers, _Member
 from tests.simulation.workload.foreign_waiting import BEGUN_S
@@ -36,11 +35,7 @@ class ForeignFollowers(ForeignMembers):
             AsyncAdmin(properties) as admin,
         ):
             self.client, self.other = client, other
-            known = [
-                topic
-                for topic in await admin.list_topics()
-                if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") in KINDS
-            ]
+            known = await self.topics_of(admin, *KINDS)
             if not known:
                 return
             with suppress(*REFUSED, Enough):

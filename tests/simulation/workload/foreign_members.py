@@ -10,7 +10,6 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error
 from tests.simulation.workload.foreign import KINDS, REQUEST_S, Enough, Speaking
 from tests.simulation.workload.probing import REFUSED, coordinator_of, error_of
 
@@ -40,11 +39,7 @@ class ForeignMembers(Speaking):
         properties = self.stage.properties(self.process, REQUEST_S)
         async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client = client
-            known = [
-                topic
-                for topic in await admin.list_topics()
-                if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") in KINDS
-            ]
+            known = await self.topics_of(admin, *KINDS)
             if not known:
                 return
             with suppress(*REFUSED, Enough):

@@ -9,7 +9,6 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error
 from tagwire.partitions import TopicPartition
 from tests.simulation.workload.foreign import COMMIT_BY_NAME, REQUEST_S, Enough, Speaking
 from tests.simulation.workload.owning import Owner
@@ -32,11 +31,7 @@ class ForeignOwners(Speaking):
         properties = self.stage.properties(self.process, REQUEST_S)
         async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client, self.admin = client, admin
-            topics = [
-                topic
-                for topic in await admin.list_topics()
-                if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") == "steady"
-            ]
+            topics = await self.topics_of(admin, "steady")
             for act in (self._noted, self._deleted, self._over) if topics else ():
                 topic = max(topics, key=lambda topic: len(topic.partitions))
                 with suppress(*REFUSED, Enough):

@@ -11,7 +11,6 @@ from typing import Any, Final
 from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import batch_headers
 from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking
@@ -40,11 +39,7 @@ class ForeignWaiting(Speaking):
             AsyncAdmin(properties) as admin,
         ):
             self.client, self.other = client, other
-            topics = [
-                topic
-                for topic in await admin.list_topics()
-                if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") == "steady"
-            ]
+            topics = await self.topics_of(admin, "steady")
             if topics:
                 topic = self.random.choice(topics)
                 with suppress(*REFUSED, Enough):

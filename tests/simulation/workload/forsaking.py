@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncConsumer
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error
 from tagwire.partitions import LATEST, TopicPartition
 from tests.simulation.workload.log_auditing import LogAudit
 from tests.simulation.workload.owning import Owner
@@ -49,11 +48,7 @@ class Ending(Probing):
                 AsyncClient(properties) as client,
                 AsyncAdmin(properties) as admin,
             ):
-                topics = [
-                    topic
-                    for topic in await admin.list_topics()
-                    if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") == "steady"
-                ]
+                topics = await self.topics_of(admin, "steady")
                 if topics:
                     topic = self.random.choice(topics)
                     index = self.random.choice(sorted(topic.partitions))

@@ -7,7 +7,6 @@ from typing import Final
 
 from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncConsumer
 from tagwire.client.metadata import TopicMetadata
-from tagwire.errors import Error
 from tagwire.partitions import LATEST, TopicPartition
 from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking, produce
 from tests.simulation.workload.probing import REFUSED, coordinator_of
@@ -24,11 +23,7 @@ class GoingBack(Speaking):
         properties = self.stage.properties(self.process, REQUEST_S)
         async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client, self.admin = client, admin
-            topics = [
-                topic
-                for topic in await admin.list_topics()
-                if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") == "steady"
-            ]
+            topics = await self.topics_of(admin, "steady")
             if topics:
                 topic = self.random.choice(topics)
                 with suppress(*REFUSED, Enough):

@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.client.aio import AsyncClient
+from tagwire.client.aio import AsyncAdmin, AsyncClient
+from tagwire.client.metadata import TopicMetadata
 from tagwire.codec import MessageObject
 from tagwire.codec.classes import Structure
 from tagwire.errors import (
@@ -51,6 +52,14 @@ REFUSED: Final = (
 
 class Probing(Actor):
     """One who asks what has one right answer, or a few."""
+
+    async def topics_of(self, admin: AsyncAdmin, *kinds: str) -> list[TopicMetadata]:
+        """The plan's topics of these kinds that are there."""
+        return [
+            topic
+            for topic in await admin.list_topics()
+            if topic.error is Error.NONE and self.stage.topics.get(topic.name, {}).get("kind") in kinds
+        ]
 
     @property
     def goes_on(self) -> bool:
