@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -152,7 +153,9 @@ def of_client(stack: ExitStack) -> Iterator[Row]:
 
 
 def python(code: str) -> Callable[[], object]:
-    return lambda: subprocess.run([sys.executable, "-c", code], check=True)
+    # Where bytecode may not be kept, each import would compile what it imports, and the row would tell that.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return lambda: subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def taken(work: Callable[[], object], *, is_cpu: bool) -> float:
