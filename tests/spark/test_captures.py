@@ -66,6 +66,7 @@ def told(census: Census):
     }
 
 
+@pytest.mark.long
 def test_spark_gathers_what_one_process_gathers_however_logs_are_split(spark, evidence):
     census, losses = Census(), Losses()
     for path in sorted(evidence.iterdir()):

@@ -109,6 +109,7 @@ def test_an_empty_topic_lands_as_an_empty_table(spark, broker, topic, produce, t
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_micro_batches_without_rows_leave_one_file_that_has_the_columns_and_is_not_missed(
     spark, broker, topic, produce, tmp_path
 ):

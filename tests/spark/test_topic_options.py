@@ -178,6 +178,7 @@ def test_a_micro_batch_waits_for_enough_offsets_or_long_enough(spark, broker, to
         query.stop()
 
 
+@pytest.mark.long
 def test_topics_that_come_are_read_and_topics_that_go_end_a_stream_unless_loss_is_allowed(
     spark, broker, topic, produce, tmp_path
 ):

@@ -49,12 +49,15 @@ def holds(text: str, heading: str) -> bool:
 
 NOT_FOUND = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tagwire."
 NO_PYARROW = "ModuleNotFoundError: No module named 'pyarrow'"
+ANOTHER_PYTHON = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: ... than that in driver: ..."
+MISSED = "records may have been missed: ..."
+LONG = NOT_FOUND, NO_PYARROW, ANOTHER_PYTHON, MISSED
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "heading",
-    [pytest.param(name, marks=pytest.mark.long if name in (NOT_FOUND, NO_PYARROW) else ()) for name in HEADINGS],
+    [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in HEADINGS],
 )
 def test_a_heading_is_what_is_printed(heading, request):
     assert heading in PRODUCED, "nobody produces this error"
@@ -114,7 +117,7 @@ def no_pyarrow(have: Have) -> str:
     return started(have("tmp_path"), code, PYSPARK_PYTHON=python, PYTHONPATH=sources)
 
 
-@printed("[PYTHON_VERSION_MISMATCH] Python in worker has different version: ... than that in driver: ...")
+@printed(ANOTHER_PYTHON)
 def another_python(have: Have) -> str:
     from pyspark.sql.functions import udf
 
@@ -142,7 +145,7 @@ def outside(have: Have) -> str:
     return failed(lambda: read(have, startingOffsets=f'{{"{topic}":{{"0":500,"1":0}}}}').count())
 
 
-@printed("records may have been missed: ...")
+@printed(MISSED)
 def missed(have: Have) -> str:
     """All three of them."""
     spark, bootstrap, folder = have("spark"), have("broker").bootstrap, have("tmp_path")
