@@ -5,6 +5,7 @@ import datetime
 import json
 import math
 import pickle
+import time
 from decimal import Decimal
 
 import pyarrow as pa
@@ -270,6 +271,16 @@ def test_a_bad_value_is_a_bad_row_with_a_reason_and_its_neighbours_are_read(
     assert values[202] is None
     assert [values[199]["n"], values[201]["n"]] == [1, 2]  # type: ignore[index]
     assert said in refusal(text, body)
+
+
+def test_an_object_of_many_properties_of_which_one_is_there_twice_is_judged_in_the_time_of_its_bytes() -> None:
+    names = ",".join(f'"{number:x}":0' for number in range(100_000))
+    body = f'{{{names},"n":1,"n":2}}'.encode()
+    text = {"type": "object", "additionalProperties": INTEGER}
+    start = time.process_time()
+    assert decoded(text, body)[1] == [True]
+    assert time.process_time() - start < 20  # where each name was looked for among all of them, minutes
+    assert refusal(text, body) == "n: is there twice"
 
 
 def test_a_value_may_lack_properties_have_others_and_write_integers_with_a_point() -> None:

@@ -9,6 +9,7 @@ import json
 import math
 from binascii import Error as Base64Error
 from binascii import a2b_base64
+from collections import Counter
 from collections.abc import Callable
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from typing import Any, Final, TypeAlias
@@ -40,8 +41,8 @@ class _Twice(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        names = [name for name, _ in pairs]
-        self.twice = {name for name in self if names.count(name) > 1}
+        counts = Counter(name for name, _ in pairs)
+        self.twice = {name for name, count in counts.items() if count > 1}
 
 
 class _Written(float):
