@@ -56,6 +56,7 @@ def encoded(text: object, column: pa.Array) -> tuple[list[bytes | None], list[bo
 
 STRING = {"type": "string"}
 INTEGER = {"type": "integer"}
+DECIMAL = {"title": CONNECT + "Decimal", "connect.type": "bytes"}
 
 
 # What a schema is as a column ------------------------------------------------------------------------------------
@@ -281,6 +282,19 @@ def test_an_object_of_many_properties_of_which_one_is_there_twice_is_judged_in_t
     assert decoded(text, body)[1] == [True]
     assert time.process_time() - start < 20  # where each name was looked for among all of them, minutes
     assert refusal(text, body) == "n: is there twice"
+
+
+def test_a_decimal_whose_base64_is_long_is_bad_before_a_number_is_made_of_it() -> None:
+    said = {**DECIMAL, "connect.parameters": {"scale": "2"}}
+    text = {"type": "number", **said}
+    long = json.dumps(base64.b64encode(b"\x7f" * 700_000).decode())
+    start = time.process_time()
+    assert decoded(text, long, json.dumps(base64.b64encode(bytes(700_000) + b"\x01").decode())) == (
+        [None, Decimal("0.01")],
+        [True, False],
+    )
+    assert time.process_time() - start < 10  # a minute, where it was made
+    assert "is no decimal(38,2)" in refusal(text, long.encode())
 
 
 def test_a_value_may_lack_properties_have_others_and_write_integers_with_a_point() -> None:

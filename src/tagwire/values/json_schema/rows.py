@@ -21,6 +21,8 @@ Reader: TypeAlias = Callable[[Any], Any]
 
 _SHOWN: Final = 40
 _WIDE: Final = Context(prec=100_000)
+_MOST_BITS: Final = (10**38).bit_length()
+"""Of a decimal's unscaled value, which has 38 digits at most."""
 
 
 class NotRead(ValueError):
@@ -148,7 +150,10 @@ def _number(shape: Shape) -> Reader:
 def _decimal(shape: Shape) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is str:
-            found = Decimal(int.from_bytes(base64_bytes(value), "big", signed=True)).scaleb(-shape.scale, _WIDE)
+            unscaled = int.from_bytes(base64_bytes(value), "big", signed=True)
+            if unscaled.bit_length() > _MOST_BITS:  # to make a Decimal of a long one takes the square of its length
+                raise NotRead(f"{_shown(value)} is no decimal({shape.precision},{shape.scale})")
+            found = Decimal(unscaled).scaleb(-shape.scale, _WIDE)
         elif type(value) is _Written:
             found = Decimal(value.text)
         elif type(value) is int:
