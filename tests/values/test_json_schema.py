@@ -142,6 +142,15 @@ def test_a_schema_gives_the_column_type_of_the_table(said: object, expected: pa.
         ({"type": "object", "properties": []}, "properties is no object"),
         ([], "a JSON Schema is an object"),
         (record(a={"$dynamicRef": "#a"}), "$dynamicRef is not supported"),
+        (record(a={"type": [{"type": "string"}]}), "schema.a: type {'type': 'string'} is none"),
+        (record(a={"type": [["string"]]}), "schema.a: type ['string'] is none"),
+        (record(a={"$ref": "#/allOf/" + "9" * 5000}) | {"allOf": []}, "leads to nothing"),
+        ({"type": "string", "$id": "http://a/", "$defs": {"b": {"$id": "http://[bad"}}}, "is no address"),
+        (
+            record(a={"$ref": "#/x"}) | {"x": {"type": "number", **DECIMAL, "connect.parameters": {"scale": 1e400}}},
+            "connect.parameters are no numbers",
+        ),
+        (record(**{"\ud800": STRING}), "half a surrogate pair"),
     ],
 )
 def test_a_schema_without_a_column_type_is_refused_by_place_and_reason(text: object, said: str) -> None:
@@ -213,6 +222,8 @@ def test_a_schema_is_bounded_in_text_nesting_and_in_what_references_make_of_it()
     doubling = {f"a{n}": record(x=below[n], y=below[n]) for n in range(40)}
     with pytest.raises(ValueSchemaError, match="more than 100,000"):
         type_of({"$ref": "#/$defs/a0", "$defs": {**doubling, "a40": INTEGER}})
+    with pytest.raises(ValueSchemaError, match="nested"):
+        FORMAT.reader_schema(Schema('{"oneOf":[' * 390 + "{}" + "]}" * 390, JSON))
     with pytest.raises(ValueSchemaError, match="characters"):
         FORMAT.reader_schema(Schema(" " * 10_000_001, JSON))
     assert type_of(record(**{f"f{n}": STRING for n in range(10_000)})).num_fields == 10_000

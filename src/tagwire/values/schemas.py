@@ -56,3 +56,12 @@ class RegisteredSchema:
     version: int | None = None
     references: tuple[Reference, ...] = ()
     has_rules: bool = False
+
+
+def is_encodable(text: str) -> bool:
+    """Whether a text is Unicode: JSON can spell half a surrogate pair, which no column and no request can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -22,6 +22,7 @@ LONGEST: Final = 10_000_000
 
 _OLD_DRAFT: Final = re.compile(r"json-schema\.org/draft-0[3-7]/")
 _DEEPEST: Final = 500
+_LONGEST_INDEX: Final = 10
 
 
 @dataclass(eq=False)
@@ -105,7 +106,10 @@ def parse(schema: Schema, name: str = "") -> Document:
         raise ValueSchemaError(f"{called}: a JSON Schema is an object, not {type(root).__name__}")
     draft = str(root.get("$schema", "")) if isinstance(root, dict) else ""
     found = Document(root, name, is_old=not draft or bool(_OLD_DRAFT.search(draft)))
-    _identify(root, found.base, found._by_id, 0)
+    try:
+        _identify(root, found.base, found._by_id, 0)
+    except ValueError:
+        raise ValueSchemaError(f"{called}: an $id in it is no address") from None
     found.others = {other: parse(referred, other) for other, referred in schema.references}
     return found
 
@@ -141,7 +145,7 @@ def _pointed_to(root: object, pointer: str) -> Any:
         step = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict) and step in found:
             found = found[step]
-        elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+        elif isinstance(found, list) and step.isdecimal() and len(step) < _LONGEST_INDEX and int(step) < len(found):
             found = found[int(step)]
         else:
             return None

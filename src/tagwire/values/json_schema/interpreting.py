@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from tagwire.errors import ValueSchemaError
+from tagwire.escaping import cut
 from tagwire.values.json_schema import shapes
 from tagwire.values.json_schema.documents import Document, Node
 from tagwire.values.json_schema.shapes import Property, Shape
+from tagwire.values.schemas import is_encodable
 
 DEEPEST: Final = 100
 """How deep a type may be nested."""
@@ -40,7 +42,10 @@ def shape_of(document: Document) -> Shape:
     Raises:
         ValueSchemaError: where it is recursive, nested too deep, contradicts itself, or is no schema.
     """
-    return _Interpreter().shape([(document.root, document, frozenset())], "schema")
+    try:
+        return _Interpreter().shape([(document.root, document, frozenset())], "schema")
+    except RecursionError:
+        raise ValueSchemaError(f"schema: is nested deeper than {DEEPEST}") from None
 
 
 @dataclass
@@ -131,6 +136,10 @@ class _Interpreter:
             if not isinstance(named, dict):
                 raise ValueSchemaError(f"{where}: properties is no object")
             for name, one in named.items():
+                if not is_encodable(name):
+                    raise ValueSchemaError(
+                        f"{where}: property {cut(repr(name), _SHOWN)} has half a surrogate pair in its name"
+                    )
                 properties.setdefault(name, []).append((one, document, above))
             required |= {name for name in _list(node, "required", where, draft4=True) if isinstance(name, str)}
             if "additionalProperties" in node:
@@ -178,10 +187,10 @@ def _types(parts: list[_Part], where: str) -> tuple[set[str] | None, frozenset[s
     for node, _, _ in parts:
         said = node.get("type")
         if said is not None:
-            named = {said} if isinstance(said, str) else set(_list(node, "type", where))
+            named = [said] if isinstance(said, str) else _list(node, "type", where)
             if wrong := [one for one in named if not isinstance(one, str) or one not in _TYPES]:
-                raise ValueSchemaError(f"{where}: type {wrong[0]!r} is none of JSON Schema's")
-            types, is_told = _both(types, named), True
+                raise ValueSchemaError(f"{where}: type {cut(repr(wrong[0]), _SHOWN)} is none of JSON Schema's")
+            types, is_told = _both(types, set(named)), True
         listed = _list(node, "enum", where) if "enum" in node else [node["const"]] if "const" in node else None
         if listed is not None:
             ours = frozenset(json.dumps(one, sort_keys=True) for one in listed)
@@ -234,7 +243,7 @@ def _decimal(parts: list[_Part], where: str) -> Shape:
     told = told if isinstance(told, dict) else {}
     try:
         scale, precision = int(told.get("scale", 0)), int(told.get("connect.decimal.precision", 38))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueSchemaError(f"{where}: connect.parameters are no numbers") from None
     if not 1 <= precision <= 38 or not 0 <= scale <= precision:
         raise ValueSchemaError(f"{where}: a decimal of {precision} digits, {scale} of them after the point, fits none")

@@ -17,7 +17,7 @@ from tagwire.errors import ConfigError, SchemaRegistryError, ValueSchemaError
 from tagwire.escaping import told
 from tagwire.values.registry.settings import RegistrySettings
 from tagwire.values.registry.transport import Transport
-from tagwire.values.schemas import AVRO, SCHEMA_TYPES, Reference, RegisteredSchema, Schema
+from tagwire.values.schemas import AVRO, SCHEMA_TYPES, Reference, RegisteredSchema, Schema, is_encodable
 
 T = TypeVar("T")
 
@@ -181,7 +181,7 @@ class SchemaRegistry:
         text = found.get("schema") if isinstance(found, dict) else None
         if not isinstance(text, str):
             raise self._odd("a schema", found)
-        if not _encodable(text):
+        if not is_encodable(text):
             raise ValueSchemaError(f"{told(path)}: its text is no Unicode: it has half a surrogate pair")
         kind = found.get("schemaType", AVRO)
         if kind not in SCHEMA_TYPES:
@@ -231,7 +231,7 @@ class SchemaRegistry:
             version = _whole(each.get("version"), 2**31 - 1) if isinstance(each, dict) else None
             if not isinstance(name, str) or not isinstance(subject, str) or version is None:
                 raise self._odd("a reference", each)
-            if not _encodable(name + subject):
+            if not is_encodable(name + subject):
                 raise self._odd("a reference", each)
             references.append(Reference(name, subject, version))
         return tuple(references)
@@ -331,17 +331,9 @@ def _trail(path: Sequence[tuple[str, int]]) -> str:
 
 def _quoted(name: str) -> str:
     """A name as one step of a path."""
-    if not _encodable(name):
+    if not is_encodable(name):
         raise ConfigError(f"subject {told(name)!r}: is no Unicode")
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _has_rules(found: object) -> bool:
