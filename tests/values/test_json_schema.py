@@ -295,6 +295,14 @@ def test_an_object_of_many_properties_of_which_one_is_there_twice_is_judged_in_t
     assert refusal(text, body) == "n: is there twice"
 
 
+def test_a_reason_tells_of_names_that_no_text_or_line_holds() -> None:
+    text = {"type": "object", "additionalProperties": INTEGER}
+    assert refusal(text, b'{"\\ud800":1}') == "\\ud800: half a surrogate pair is no character"
+    assert refusal(text, b'{"\\ud800":1,"\\ud800":2}') == "\\ud800: is there twice"
+    assert refusal(text, b'{"a\\nb":"x"}') == 'a\\nb: "x" is no integer'
+    assert len(refusal(text, b'{"' + b"a" * 100_000 + b'":"x"}')) < 100
+
+
 def test_a_decimal_whose_base64_is_long_is_bad_before_a_number_is_made_of_it() -> None:
     said = {**DECIMAL, "connect.parameters": {"scale": "2"}}
     text = {"type": "number", **said}

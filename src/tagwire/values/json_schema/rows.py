@@ -14,6 +14,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from typing import Any, Final, TypeAlias
 
+from tagwire.escaping import told
 from tagwire.values.json_schema import shapes
 from tagwire.values.json_schema.shapes import Shape
 
@@ -33,9 +34,9 @@ class NotRead(ValueError):
         super().__init__(f"{path}: {why}" if path else why)
 
     def under(self, place: str) -> NotRead:
-        """The same in something larger."""
+        """The same in something larger, at a name that may be anything."""
         separator = "." if self._path and not self._path.startswith("[") else ""
-        return NotRead(self._why, f"{place}{separator}{self._path}")
+        return NotRead(self._why, f"{told(place, _SHOWN)}{separator}{self._path}")
 
 
 class _Twice(dict[str, Any]):
@@ -179,7 +180,7 @@ def _struct(shape: Shape) -> Reader:
         if not isinstance(value, dict):
             raise _refused(shape, value)
         if type(value) is _Twice and (twice := [name for name, _ in readers if name in value.twice]):
-            raise NotRead("is there twice", twice[0])
+            raise NotRead("is there twice").under(twice[0])
         found = {}
         for name, reader in readers:
             try:
@@ -217,7 +218,7 @@ def _map(shape: Shape) -> Reader:
         if not isinstance(value, dict):
             raise _refused(shape, value)
         if type(value) is _Twice:
-            raise NotRead("is there twice", min(value.twice))
+            raise NotRead("is there twice").under(min(value.twice))
         found = []
         for name, one in value.items():
             try:
