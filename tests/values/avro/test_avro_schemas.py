@@ -100,6 +100,7 @@ WRONG = [
     (json.dumps({"type": "fixed", "name": "F", "size": -1}), "the size -1"),
     (json.dumps({"type": "enum", "name": "E", "symbols": ["A", "A"]}), "a symbol twice"),
     (json.dumps({"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}), "none of its symbols"),
+    (json.dumps({"type": "enum", "name": "E", "symbols": ["\ud800"]}), "a symbol with half a surrogate pair"),
     (json.dumps({"type": "array"}), "the array has no items"),
     (json.dumps(7), "7 is no schema"),
     (json.dumps(logical("bytes", "decimal", precision=39)), "more than the 38 digits"),
@@ -189,6 +190,19 @@ BREAKS = [
         record(("a", "int"), {"name": "b", "type": "int", "default": "x"}),
         ["at b: the reader's default does not fit: 'x' is no int"],
     ),
+    (
+        record(("a", "int")),
+        record(("a", "int"), {"name": "b", "type": "double", "default": 10**400}),
+        ["at b: the reader's default does not fit: a number of 1329 bits is no double"],
+    ),
+    (
+        record(("a", "int")),
+        record(("a", "int"), {"name": "b", "type": {"type": "map", "values": "int"}, "default": {"\ud800": 1}}),
+        [
+            "at b: the reader's default does not fit: 'utf-8' codec can't encode character '\\ud800' in position 0: "
+            "surrogates not allowed"
+        ],
+    ),
 ]
 
 
@@ -212,6 +226,13 @@ FITS = [
     ),
     (record(("a", ["int", "string"])), record(("a", ["string", "null", "long"]))),
     (record(("a", "int")), record(("a", "int"), {"name": "b", "type": ["null", "int"], "default": None})),
+    (
+        record(("a", "int")),
+        record(
+            ("a", "int"),
+            {"name": "b", "type": logical("bytes", "decimal", precision=10**9, scale=10**8), "default": "\u0001"},
+        ),
+    ),
 ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import decimal
 from typing import Final
 
-from tagwire.values.avro.arrow_types import is_struct, member_name
+from tagwire.values.avro.arrow_types import MAX_PRECISION, is_struct, member_name
 from tagwire.values.avro.conversions import from_unscaled, stored_time
 from tagwire.values.avro.schema_nodes import NO_DEFAULT, Node
 
@@ -29,8 +29,8 @@ def default_value(node: Node, given: object) -> object:
         return given
     if node.kind in _INTEGERS and type(given) is int and -_INTEGERS[node.kind] <= given < _INTEGERS[node.kind]:
         return stored_time(node, node, given)
-    if node.kind in ("float", "double") and type(given) in (int, float):
-        return float(given)  # type: ignore[arg-type]
+    if node.kind in ("float", "double") and isinstance(given, (int, float)) and not isinstance(given, bool):
+        return _floating(node, given)
     if node.kind in ("bytes", "fixed") and isinstance(given, str):
         return _bytes(node, given)
     if node.kind == "string" and isinstance(given, str):
@@ -41,6 +41,8 @@ def default_value(node: Node, given: object) -> object:
     if node.kind == "array" and isinstance(given, list):
         return [default_value(node.element, each) for each in given]
     if node.kind == "map" and isinstance(given, dict):
+        for key in given:
+            key.encode()
         return [(key, default_value(node.element, each)) for key, each in given.items()]
     if node.kind == "record" and isinstance(given, dict):
         return _record(node, given)
@@ -59,11 +61,22 @@ def _of_union(node: Node, given: object) -> object:
     raise ValueError(f"{str(given)[:100]!r} is of no type of the {node}")
 
 
+def _floating(node: Node, given: float) -> float:
+    try:
+        return float(given)
+    except OverflowError:
+        raise ValueError(
+            f"a number of {given.bit_length() if isinstance(given, int) else 0} bits is no {node}"
+        ) from None
+
+
 def _bytes(node: Node, given: str) -> bytes | decimal.Decimal:
     raw = given.encode("latin-1")
     if node.kind == "fixed" and len(raw) != node.size:
         raise ValueError(f"it has {len(raw)} bytes, and {node} has {node.size}")
-    return from_unscaled(node.logical, raw) if node.logical and node.logical.name == "decimal" else raw
+    if node.logical is None or node.logical.name != "decimal" or node.logical.precision > MAX_PRECISION:
+        return raw  # of what has no column it is enough that it is bytes
+    return from_unscaled(node.logical, raw)
 
 
 def _record(node: Node, given: dict[str, object]) -> dict[str, object]:

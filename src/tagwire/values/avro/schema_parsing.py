@@ -12,7 +12,7 @@ from typing import Final
 
 from tagwire.errors import ValueSchemaError
 from tagwire.values.avro.schema_nodes import MAX_DEPTH, MAX_NODES, NO_DEFAULT, PRIMITIVES, Field, Logical, Node
-from tagwire.values.schemas import AVRO, Schema
+from tagwire.values.schemas import AVRO, Schema, is_encodable
 
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 
@@ -160,6 +160,8 @@ class _Parser:
             symbols = tuple(_strings(given.get("symbols"), path, "symbols"))
             if len(set(symbols)) != len(symbols):
                 raise _wrong(path, f"enum {full} has a symbol twice")
+            if not all(map(is_encodable, symbols)):
+                raise _wrong(path, f"enum {full} has a symbol with half a surrogate pair")
             default = given.get("default", NO_DEFAULT)
             if default is not NO_DEFAULT and default not in symbols:
                 raise _wrong(path, f"the default {_short(default)} of enum {full} is none of its symbols")
