@@ -223,8 +223,19 @@ def test_tokens_outside_of_requests_after_an_old_handshake_are_read_too() -> Non
     spoken.broker(response(messages.SaslHandshakeResponse(), 0, 1))
     spoken.client(len(token).to_bytes(4, "big") + token).broker(bytes(4))
     spoken.client(request(Metadata(topics=None), 8, 2)).broker(response(MetadataAnswer(), 8, 2))
-    found, _ = seen(pcap(spoken.packets()))
+    found, losses = seen(pcap(spoken.packets()))
     assert [(one.header.api_key, one.principal) for one in found] == [(17, ""), (3, "User:alice")]
+    assert not losses.counts
+
+
+def test_an_empty_token_outside_of_requests_hides_nothing_of_what_follows_it() -> None:
+    spoken = Talk().open().client(request(messages.SaslHandshakeRequest(mechanism="GSSAPI"), 0, 1))
+    spoken.broker(response(messages.SaslHandshakeResponse(), 0, 1))
+    spoken.client(b"\0\0\0\2\x60\x82").broker(b"\0\0\0\1\x60")
+    spoken.client(bytes(4) + request(Metadata(topics=None), 8, 2)).broker(response(MetadataAnswer(), 8, 2))
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == [(17, 0, 1), (3, 8, 2)]
+    assert not losses.counts
 
 
 def test_the_name_alone_is_taken_from_a_token() -> None:

@@ -42,6 +42,7 @@ cdef class Connection:
     cdef int _request(self, const unsigned char *src, Py_ssize_t at, long long kept, long long size, long long time, long long position)
     cdef int _response(self, const unsigned char *src, Py_ssize_t at, long long kept, long long size, long long time, long long position)
     cdef InFlightRequest _pop(self)
+    cdef int _take_tokens(self, bint bare)
     cdef bint _awaits(self, long long correlation_id)
     cdef int _responded_early(self, InFlightRequest request, tuple early)
     cdef int finish(self)

@@ -196,7 +196,7 @@ class Connection:
                 if capture.listener.token(self.told, _bytes(src, at, kept)):
                     self._speaker = None
                 return 0
-            self.raw_tokens = False
+            self._take_tokens(False)
         if kept < 8:
             return capture.lose(_no_header, position, 1)
         api = _int16(src, at)
@@ -277,8 +277,14 @@ class Connection:
         if kept == size and (capture.whole_responses or request._api == _api_versions):
             response = _bytes(src, at, size)
         if request._api == _sasl_handshake and request._version == 0:
-            self.raw_tokens = True
+            self._take_tokens(True)
         return capture.emit(request, time, size + 4, response)
+
+    @cython.cfunc
+    def _take_tokens(self, bare: cython.bint) -> cython.int:
+        self.raw_tokens = bare
+        self.requests.take_tokens(bare)
+        return self.responses.take_tokens(bare)
 
     @cython.cfunc
     def _awaits(self, correlation_id: cython.longlong) -> cython.bint:

@@ -11,6 +11,7 @@ cdef class Stream:
     cdef long long waiting_bytes
     cdef bint _found
     cdef long long _keep
+    cdef long long _least
     cdef long long _max_frame
     cdef long long _prefix
     cdef int _prefix_bytes
@@ -22,6 +23,7 @@ cdef class Stream:
     cdef long long _time
     cdef long long _position
     cdef int begin_frames(self)
+    cdef int take_tokens(self, bint bare)
     cdef int begin(self, long long sequence)
     cdef int add(self, const unsigned char *src, Py_ssize_t start, long long length, long long missing, long long sequence, long long time, long long position)
     cdef int finish(self)

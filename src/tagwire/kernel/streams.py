@@ -33,7 +33,7 @@ _max_waiting_segments = cython.declare(cython.longlong, MAX_WAITING_SEGMENTS)
 _segment_bytes = cython.declare(cython.longlong, SEGMENT_BYTES)
 _mask = cython.declare(cython.longlong, (1 << 32) - 1)
 _half = cython.declare(cython.longlong, 1 << 31)
-_least_frame = cython.declare(cython.longlong, 4)  # a response is a correlation id at least
+_least_frame = cython.declare(cython.longlong, 4)  # a response is a correlation id at least; a bare token may be empty
 
 
 @cython.cclass
@@ -56,6 +56,7 @@ class Stream:
     def __init__(self, held: Held, keep: int, max_frame: int) -> None:
         self._held = held
         self._keep = keep
+        self._least = _least_frame
         self._max_frame = max_frame
         self.begun = False
         self._next = 0
@@ -79,6 +80,12 @@ class Stream:
         self._prefix_bytes = 0
         self._due = 0
         self._forget_kept()
+        return 0
+
+    @cython.cfunc
+    def take_tokens(self, bare: cython.bint) -> cython.int:
+        """Whether frames are tokens of SASL, which may be empty, or requests and responses."""
+        self._least = 0 if bare else _least_frame
         return 0
 
     @cython.cfunc
@@ -278,7 +285,7 @@ class Stream:
                 self._time, self._position = time, position
                 size = int32_at(src, at) & _mask
                 at += 4
-            if not _least_frame <= size <= self._max_frame:
+            if not self._least <= size <= self._max_frame:
                 self._found = False
                 self._lost(end - at)
                 return 0
