@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -86,6 +86,7 @@ class Store:
             self._data = DataDirectory(files, Path(self._temporary or settings.data_dir or ""))
             self.image = image(self._data.node_id)
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync, self.image)
+            self.topics.when_deleted = self._forget_topics
             self.controller = Controller(self.topics, self.image)
             self._groups: Groups | None = None
             self._starts_groups = False
@@ -195,6 +196,11 @@ class Store:
             duties.append((scheduler.SYNC_EVERY_S, partial(scheduler.sync, self.topics)))
         self._scheduled = [asyncio.create_task(scheduler.every(pause, self._stopping, act)) for pause, act in duties]
         self._scheduled.append(asyncio.create_task(self._forget_missing()))
+
+    async def _forget_topics(self, names: Set[str]) -> None:
+        """Delete the offsets of topics that are deleted. While the store closes that is left to the next start."""
+        if self._groups is not None and not self._stopping.is_set():
+            await self._groups.forget_topics(names)
 
     async def _forget_missing(self) -> None:
         """Delete offsets of topics whose deletion a crash or the disk cut short."""

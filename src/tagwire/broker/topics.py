@@ -11,7 +11,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TypeVar, TypeVarTuple, Unpack
@@ -38,6 +38,9 @@ Arguments = TypeVarTuple("Arguments")
 _Growing = tuple[Topic, int, Replicas | None]
 """A topic, how many partitions it is to have, and which nodes are to hold the new ones."""
 
+WhenDeleted = Callable[[Set[str]], Awaitable[None]]
+"""What is to follow when topics of these names are gone."""
+
 Changes = Mapping[str, str | None] | Callable[[Topic], Mapping[str, str | None]]
 """Configurations and what they are to be, None for the default; or what tells that of the topic as it is."""
 
@@ -58,6 +61,9 @@ class Topics(TopicTable):
     Args:
         files, data, commits, fsync, image: as of `TopicTable`.
         disk: whose threads create and delete.
+
+    Attributes:
+        when_deleted: awaited before a deletion is over, though whoever asked for it has gone; None for nothing.
     """
 
     def __init__(
@@ -73,6 +79,7 @@ class Topics(TopicTable):
         self._disk = disk
         self._changing = asyncio.Lock()
         self._steps = SerialTasks()
+        self.when_deleted: WhenDeleted | None = None
         # Set while nobody can know which topics the directory lists; then what may be listed and is not known of.
         self._unsettled = False
         self._left: list[tuple[str, range]] = []
@@ -365,7 +372,14 @@ class Topics(TopicTable):
     async def delete_all(self, topics: Sequence[Topic]) -> list[Outcome]:
         """Delete topics, each with its own outcome: the topic as it was, or why it is still there, as `delete` raises.
         One sync serves all."""
-        return await self._steps.run_concurrently(self._delete_all(topics))
+        return await self._steps.run_concurrently(self._delete_and_tell(topics))
+
+    async def _delete_and_tell(self, topics: Sequence[Topic]) -> list[Outcome]:
+        outcomes = await self._delete_all(topics)
+        gone = {outcome.name for outcome in outcomes if isinstance(outcome, Topic)}
+        if gone and self.when_deleted is not None:  # not in the turn of changes: it may itself make a topic
+            await self.when_deleted(gone)
+        return outcomes
 
     async def _delete_all(self, topics: Sequence[Topic]) -> list[Outcome]:
         loop = asyncio.get_running_loop()

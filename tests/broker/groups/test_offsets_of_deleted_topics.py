@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
+import threading
 
 import pytest
 
+from tagwire import messages
 from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.partitions import TopicPartition
 
+from ...limits import wait_until
+from ..asking import commit, committed
 from .test_expiry_of_groups import GatedLog, groups_of, told
 
 GONE, LEFT = TopicPartition("gone", 0), TopicPartition("left", 0)
@@ -58,3 +64,27 @@ def test_what_is_committed_of_the_next_topic_of_the_name_is_kept() -> None:
             assert told(found, "b") == {GONE: 1, LEFT: 8}
 
     asyncio.run(run())
+
+
+def test_a_client_that_goes_away_while_its_topic_is_deleted_leaves_no_offset_to_the_next_of_the_name(
+    wire, broker, connect, monkeypatch
+):
+    wire.create("t")
+    commit(wire, "g", 7)
+    begun, go_on, rename = threading.Event(), threading.Event(), broker.disk.rename
+
+    def held(*paths):
+        begun.set()
+        assert go_on.wait(30)
+        rename(*paths)
+
+    monkeypatch.setattr(broker.disk, "rename", held)
+    leaving = connect(broker.bootstrap)
+    leaving.send(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
+    assert begun.wait(30)
+    leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+    leaving.socket.close()
+    wait_until(lambda: broker.stats()["connections"]["open"] == 1)
+    go_on.set()
+    wait_until(lambda: wire.create("t").error_code == 0)
+    wait_until(lambda: committed(wire, "g") == -1)

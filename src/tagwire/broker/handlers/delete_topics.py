@@ -80,9 +80,6 @@ async def _delete(
         except KafkaError as error:
             outcomes[requested] = error
     outcomes.update(zip(found, await call.broker.topics.delete_all(list(found.values()))))
-    gone = {topic.name for topic in outcomes.values() if isinstance(topic, Topic)}
-    if gone:
-        await call.broker.groups.forget_topics(gone)
     return [
         Response.DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id)
         if isinstance(outcome, Topic)
