@@ -14,6 +14,8 @@ from tagwire.broker import Cluster, Listener
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
 from tagwire.records import batch_headers
 
+from ..limits import wait_until
+
 
 @pytest.fixture
 def cluster():
@@ -529,11 +531,69 @@ def test_a_partition_has_other_numbers_of_replicas_only_where_the_request_allows
 
 
 def reassign(wire, replicas, version=0, **options):
+    ask_to_reassign(wire, replicas, version, **options)
+    return wire.receive().responses[0].partitions[0].error_code
+
+
+def ask_to_reassign(wire, replicas, version=0, **options):
     request = messages.AlterPartitionReassignmentsRequest
     wanted = request.ReassignablePartition(partition_index=0, replicas=replicas)
     topics = [request.ReassignableTopic(name="t", partitions=[wanted])]
-    answer = wire.ask(request(topics=topics, timeout_ms=1000, **options), version)
-    return answer.responses[0].partitions[0].error_code
+    wire.send(request(topics=topics, timeout_ms=1000, **options), version)
+
+
+@pytest.fixture
+def held(cluster, monkeypatch):
+    """Holds a new leader epoch that is written down, from `held()` on: when `held.begun` is set, until `held.go_on`
+    is."""
+    rename = cluster.disk.rename
+
+    def when_it_may(source, target):
+        if target.name == "leader-epoch-checkpoint":
+            found.begun.set()
+            assert found.go_on.wait(30)
+        rename(source, target)
+
+    class Held:
+        begun, go_on = threading.Event(), threading.Event()
+
+        def __call__(self):
+            monkeypatch.setattr(cluster.disk, "rename", when_it_may)
+
+    yield (found := Held())
+    found.go_on.set()
+
+
+def reassign_behind_another(cluster, at, held, replicas, **options):
+    """The connection on which it was asked to reassign a partition while another client moves it to 3 and 2."""
+    held()
+    first, second = at(1), at(1)
+    ask_to_reassign(first, [3, 2])
+    assert held.begun.wait(30)
+    ask_to_reassign(second, replicas, **options)
+    wait_until(lambda: cluster.nodes[1].requests.count("AlterPartitionReassignments") == 2)
+    at(1).metadata("t")  # by then its handler has begun
+    return second
+
+
+def test_how_many_replicas_a_partition_has_counts_when_its_reassignment_has_its_turn(cluster, at, held):
+    create(at(1), "t", assignments=[[1]])
+    strictly = {"version": 1, "allow_replication_factor_change": False}
+    behind = reassign_behind_another(cluster, at, held, [2], **strictly)
+    held.go_on.set()
+    assert behind.receive().responses[0].partitions[0].error_code == Error.INVALID_REPLICATION_FACTOR
+    assert described(at(1), "t").replica_nodes == [3, 2]
+
+
+def test_a_partition_that_is_deleted_before_its_reassignment_has_its_turn_is_unknown(cluster, at, held):
+    create(at(1), "t", assignments=[[1]])
+    behind = reassign_behind_another(cluster, at, held, [2])
+    deleting = at(2)
+    deleting.send(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
+    wait_until(lambda: at(1).metadata("t").topics[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION)
+    held.go_on.set()
+    assert behind.receive().responses[0].partitions[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert deleting.receive().responses[0].error_code == 0
 
 
 # What is said wrong ---------------------------------------------------------------------------------------------------

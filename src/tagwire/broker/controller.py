@@ -69,16 +69,26 @@ class Controller:
             self._check_live(node_id)
             self._image.set_coordinator(kind, key, node_id)
 
-    async def reassign(self, partition: Partition, replicas: Sequence[int]) -> None:
+    async def reassign(self, partition: Partition, replicas: Sequence[int], *, as_many: bool = False) -> None:
         """Let other nodes hold a partition, at once: there is nothing to copy. It has a new leader if its own is not
         among them.
 
+        Args:
+            as_many: whether as many nodes have to hold it as do when its turn has come.
+
         Raises:
             KafkaError: INVALID_REPLICA_ASSIGNMENT: a node is named twice or does not exist, or none runs.
+                INVALID_REPLICATION_FACTOR: they are more or fewer than `as_many` allows.
+                UNKNOWN_TOPIC_OR_PARTITION: its topic has just been deleted.
             StorageError: the disk refused, or the log is offline.
         """
         async with self._deciding:
+            _check_exists(partition)
             self.check_replicas(replicas)
+            before = partition.leadership.replicas
+            if as_many and len(replicas) != len(before):
+                problem = f"the replication factor would change from {len(before)} to {len(replicas)}"
+                raise KafkaError(Error.INVALID_REPLICATION_FACTOR, problem)
             in_sync = self._image.in_sync(replicas)
             if not in_sync:
                 raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, f"none of the brokers {list(replicas)} runs")
@@ -90,10 +100,12 @@ class Controller:
         """Let the preferred replica lead a partition; `unclean`: one that has no leader, any replica that runs.
 
         Raises:
-            KafkaError: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE.
+            KafkaError: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE;
+                UNKNOWN_TOPIC_OR_PARTITION: its topic has just been deleted.
             StorageError: the disk refused, or the log is offline.
         """
         async with self._deciding:
+            _check_exists(partition)
             was = partition.leadership
             running = self._image.in_sync(was.replicas)
             if was.leader in (running if unclean else was.replicas[:1]):
@@ -114,3 +126,9 @@ class Controller:
     def _check_live(self, node_id: int) -> None:
         if node_id not in self._image.live:
             raise KafkaError(Error.BROKER_NOT_AVAILABLE, f"broker {node_id} does not run")
+
+
+def _check_exists(partition: Partition) -> None:
+    if partition.deleted:
+        problem = f"topic {partition.topic} has just been deleted"
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, problem)

@@ -7,10 +7,7 @@ the same records, so a move is over when the response comes, and none is under w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tagwire import messages
-from tagwire.broker.partition import Partition
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError, StorageError
 
@@ -50,18 +47,8 @@ async def _reassign(call: Call[Request], topic: str, wanted: Request.Reassignabl
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {where}")
     if wanted.replicas is None:
         raise KafkaError(Error.NO_REASSIGNMENT_IN_PROGRESS, f"{where} is not moving")
-    if not call.request.allow_replication_factor_change:
-        _check_as_many(call, partition, wanted.replicas)
+    as_many = not call.request.allow_replication_factor_change
     try:
-        await call.broker.controller.reassign(partition, wanted.replicas)
+        await call.broker.controller.reassign(partition, wanted.replicas, as_many=as_many)
     except StorageError as error:
         raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
-
-
-def _check_as_many(call: Call[Request], partition: Partition, replicas: Sequence[int]) -> None:
-    """Refuse to let more or fewer brokers hold a partition: KafkaError INVALID_REPLICATION_FACTOR."""
-    call.broker.controller.check_replicas(replicas)
-    before = partition.leadership.replicas
-    if len(replicas) != len(before):
-        problem = f"the replication factor would change from {len(before)} to {len(replicas)}"
-        raise KafkaError(Error.INVALID_REPLICATION_FACTOR, problem)
