@@ -585,6 +585,24 @@ def test_how_many_replicas_a_partition_has_counts_when_its_reassignment_has_its_
     assert described(at(1), "t").replica_nodes == [3, 2]
 
 
+def test_a_leader_that_is_moved_for_a_client_that_goes_away_leads_in_the_epoch_of_its_log(cluster, at, held, make):
+    create(at(1), "t", assignments=[[1]])
+    held()
+    leaving = at(1)
+    ask_to_reassign(leaving, [3])
+    assert held.begun.wait(30)
+    before = cluster.nodes[1].stats()["connections"]["open"]
+    leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+    leaving.close()
+    wait_until(lambda: cluster.nodes[1].stats()["connections"]["open"] < before)
+    held.go_on.set()
+    wait_until(lambda: cluster.leader("t", 0) == 3, 5)
+    assert described(at(1), "t").leader_epoch == 1
+    assert at(3).produce("t", make.records(b"v")).error_code == 0
+    (header,) = batch_headers(memoryview(at(3).fetch("t", 0).records))
+    assert header.partition_leader_epoch == 1
+
+
 def test_a_partition_that_is_deleted_before_its_reassignment_has_its_turn_is_unknown(cluster, at, held):
     create(at(1), "t", assignments=[[1]])
     behind = reassign_behind_another(cluster, at, held, [2])
