@@ -220,10 +220,15 @@ def test_a_replica_serves_readers_that_may_read_from_it_and_no_others(cluster, a
 
 
 def add_partitions(wire, count, assigned=None):
+    ask_for_partitions(wire, count, assigned)
+    return Error.of(wire.receive().results[0].error_code)
+
+
+def ask_for_partitions(wire, count, assigned=None):
     request = messages.CreatePartitionsRequest
     assignments = assigned and [request.CreatePartitionsAssignment(broker_ids=ids) for ids in assigned]
     wanted = request.CreatePartitionsTopic(name="t", count=count, assignments=assignments)
-    return Error.of(wire.ask(request(topics=[wanted], timeout_ms=5000), 3).results[0].error_code)
+    wire.send(request(topics=[wanted], timeout_ms=20_000), 3)
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
@@ -562,6 +567,21 @@ def held(cluster, monkeypatch):
 
     yield (found := Held())
     found.go_on.set()
+
+
+def test_new_partitions_are_assigned_by_how_many_there_are_when_their_turn_has_come(cluster, at, held):
+    create(at(1), "t", assignments=[[1]])
+    held()
+    first, second = at(1), at(1)
+    ask_for_partitions(first, 2)
+    assert held.begun.wait(30)
+    ask_for_partitions(second, 3, [[2], [3]])
+    wait_until(lambda: cluster.nodes[1].requests.count("CreatePartitions") == 2)
+    at(1).metadata("t")  # by then its handler has begun
+    held.go_on.set()
+    assert first.receive().results[0].error_code == 0
+    assert second.receive().results[0].error_code == Error.INVALID_REPLICA_ASSIGNMENT
+    assert len(at(1).metadata("t").topics[0].partitions) == 2
 
 
 def reassign_behind_another(cluster, at, held, replicas, **options):

@@ -237,21 +237,27 @@ class Topics(TopicTable):
         return {topic.name: topic for _, topic in whole}
 
     async def add_partitions(
-        self, name: str, count: int, until: float = math.inf, replicas: Replicas | None = None
+        self, name: str, count: int, until: float = math.inf, placed: Callable[[Topic], Replicas] | None = None
     ) -> Topic:
         """Give a topic more partitions, `count` in all; they are on the disk when this returns.
 
+        Args:
+            placed: says which nodes are to hold the new ones, of the topic as it is when its turn has come.
+
         Raises:
-            KafkaError: as `check_more_partitions`; KAFKA_STORAGE_ERROR when the disk refused, REQUEST_TIMED_OUT when
-                they are not made by `until`, as in `create_all`; none were added then.
+            KafkaError: as `check_more_partitions`, and what `placed` raises; KAFKA_STORAGE_ERROR when the disk refused,
+                REQUEST_TIMED_OUT when they are not made by `until`, as in `create_all`; none were added then.
         """
         self.check_more_partitions(name, count)
-        return await self._steps.run_concurrently(self._add_partitions(name, count, until, replicas))
+        return await self._steps.run_concurrently(self._add_partitions(name, count, until, placed))
 
-    async def _add_partitions(self, name: str, count: int, until: float, replicas: Replicas | None) -> Topic:
+    async def _add_partitions(
+        self, name: str, count: int, until: float, placed: Callable[[Topic], Replicas] | None
+    ) -> Topic:
         async with self._changing:
             await self._settle()
             topic = self.check_more_partitions(name, count)
+            replicas = None if placed is None else placed(topic)
             return _or_raise((await self._grow([(topic, count, replicas)], until))[name])
 
     def check_more_partitions(self, name: str, count: int) -> Topic:

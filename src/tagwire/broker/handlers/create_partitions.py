@@ -40,11 +40,12 @@ async def _result(
         check_named_once(wanted, times_named)
         topic = topics.check_more_partitions(wanted.name, wanted.count)
         more = wanted.count - len(topic.partitions)
-        replicas = _replicas(call, wanted, topic)
+        placed = partial(_replicas, call, wanted)
+        placed(topic)  # refused at once; once more in its turn, since others give it partitions meanwhile
         with call.broker.room_for(partitions=more):
             mutations.count(more)
             if not call.request.validate_only:
-                await topics.add_partitions(wanted.name, wanted.count, until, replicas)
+                await topics.add_partitions(wanted.name, wanted.count, until, placed)
     except KafkaError as error:
         return Response.CreatePartitionsTopicResult(
             name=wanted.name, error_code=error.code, error_message=error.message
