@@ -485,6 +485,17 @@ def mark(wire, who, coordinator_epoch):
     return Error.of(wire.ask(request(markers=[marker]), 1).markers[0].topics[0].partitions[0].error_code)
 
 
+def test_a_transaction_in_a_partition_that_is_offline_cannot_be_ended_there_and_is_said_to_be_on_a_broken_disk(
+    wire, topic, broker
+):
+    who = initialize(wire)
+    add(wire, who, 0)
+    send(wire, who, 0, b"a")
+    broker.disk.fail("sync", times=1)
+    assert mark(wire, who, 0) is Error.KAFKA_STORAGE_ERROR
+    assert mark(wire, who, 0) is Error.KAFKA_STORAGE_ERROR  # it is offline by then
+
+
 def test_a_marker_of_a_later_coordinator_epoch_keeps_no_later_transaction_from_its_end(wire, topic):
     who = initialize(wire)
     add(wire, who, 0)

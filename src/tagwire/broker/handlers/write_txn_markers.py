@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.registry import Call, handles
-from tagwire.errors import Error, KafkaError
+from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
 
 Request = messages.WriteTxnMarkersRequest
@@ -53,4 +53,6 @@ async def _mark(call: Call[Request], marker: Request.WritableTxnMarker, topic: s
         )
     except KafkaError as error:
         return error.error
+    except StorageError:
+        return Error.KAFKA_STORAGE_ERROR
     return Error.NONE

@@ -329,7 +329,9 @@ class Transactions:
                 with a later epoch, which an administrator wrote, does not fence it.
 
         Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, COORDINATOR_NOT_AVAILABLE.
+            KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED; COORDINATOR_NOT_AVAILABLE: the disk
+                refused this coordinator.
+            StorageError: it refused somebody else, who asked for this one partition.
         """
         partition = self._topics.partition(*where)
         if partition is not None:
@@ -344,6 +346,8 @@ class Transactions:
                     later = max((each.coordinator_epoch for each in known), default=first)
                     await partition.append(_marker(producer_id, epoch, later, commit=commit), decides=True)
             except StorageError as error:
+                if coordinator_epoch is not None:
+                    raise
                 raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         if where[0] == OFFSETS:
             self._groups().end_transaction(producer_id, committed=commit)
