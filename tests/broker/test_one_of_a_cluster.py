@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from tagwire import messages
+from tagwire.broker import Cluster
 from tagwire.errors import Error
 
 
@@ -108,13 +109,31 @@ def test_topics_and_the_broker_have_configurations(wire, topic):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_partition_can_be_moved_to_the_directory_it_is_in_and_to_no_other(wire, topic, version):
-    path = wire.ask(messages.DescribeLogDirsRequest(topics=None), 4).results[0].log_dir
+    assert moved(wire, log_dir(wire), version) == [0, Error.UNKNOWN_TOPIC_OR_PARTITION]
+    assert moved(wire, "/elsewhere", version) == [Error.LOG_DIR_NOT_FOUND] * 2
+
+
+def log_dir(wire):
+    return wire.ask(messages.DescribeLogDirsRequest(topics=None), 4).results[0].log_dir
+
+
+def moved(wire, path, version=2):
     request = messages.AlterReplicaLogDirsRequest
+    topics = [request.AlterReplicaLogDirTopic(name="t", partitions=[0, 5])]
+    answer = wire.ask(request(dirs=[request.AlterReplicaLogDir(path=path, topics=topics)]), version)
+    return [result.error_code for result in answer.results[0].partitions]
 
-    def moved(path):
-        topics = [request.AlterReplicaLogDirTopic(name="t", partitions=[0, 5])]
-        answer = wire.ask(request(dirs=[request.AlterReplicaLogDir(path=path, topics=topics)]), version)
-        return [result.error_code for result in answer.results[0].partitions]
 
-    assert moved(path) == [0, Error.UNKNOWN_TOPIC_OR_PARTITION]
-    assert moved("/elsewhere") == [Error.LOG_DIR_NOT_FOUND] * 2
+def test_a_partition_that_is_offline_cannot_be_moved(wire, topic, broker, make):
+    broker.disk.fail("sync", times=1)
+    assert wire.produce("t", make.records(b"v")).error_code == Error.KAFKA_STORAGE_ERROR
+    assert moved(wire, log_dir(wire)) == [Error.KAFKA_STORAGE_ERROR, Error.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_a_partition_that_other_brokers_hold_cannot_be_moved_by_this_one(connect):
+    with Cluster(nodes=2, fsync="never") as cluster:
+        wire = connect(cluster.nodes[1].bootstrap)
+        wire.create("t")
+        other = ({1, 2} - {cluster.leader("t", 0)}).pop()
+        wire = connect(cluster.nodes[other].bootstrap)
+        assert moved(wire, log_dir(wire)) == [Error.REPLICA_NOT_AVAILABLE, Error.UNKNOWN_TOPIC_OR_PARTITION]

@@ -1,6 +1,7 @@
 """AlterReplicaLogDirs (key 34): move partitions to another directory of this broker, each with its own outcome.
 
-Versions 1-2. There is one directory, in which they are; any other is refused (LOG_DIR_NOT_FOUND). Source: KIP-113.
+Versions 1-2. There is one directory, in which they are; any other is refused (LOG_DIR_NOT_FOUND), and so is a partition
+that is offline, or that other brokers hold. Source: KIP-113; Kafka's ReplicaManager.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ async def alter_replica_log_dirs(call: Call[Request]) -> Response:
 def _outcome(call: Call[Request], path: str, topic: str, index: int) -> Error:
     if path != str(call.broker.data_path):
         return Error.LOG_DIR_NOT_FOUND
-    if call.broker.topics.partition(topic, index) is None:
+    partition = call.broker.topics.partition(topic, index)
+    if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
-    return Error.NONE
+    if call.broker.node_id not in partition.leadership.replicas:
+        return Error.REPLICA_NOT_AVAILABLE
+    return Error.KAFKA_STORAGE_ERROR if partition.log.is_offline else Error.NONE
