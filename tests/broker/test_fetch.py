@@ -68,6 +68,20 @@ def test_who_does_not_know_zstd_is_given_none_of_a_topic_that_is_compressed_with
     assert bool(answer.records) is (error is Error.NONE)
 
 
+def test_who_does_not_know_zstd_is_told_so_wherever_it_would_read(wire, make):
+    wire.create("t", compression_type="zstd")
+    for offset in (0, 99):
+        assert wire.fetch("t", offset, version=9).error_code == Error.UNSUPPORTED_COMPRESSION_TYPE
+
+
+@pytest.mark.parametrize(("version", "error"), [(5, Error.NOT_LEADER_OR_FOLLOWER), (6, Error.KAFKA_STORAGE_ERROR)])
+def test_who_does_not_know_of_broken_disks_is_told_to_look_for_another_leader(wire, make, broker, version, error):
+    wire.create("t")
+    broker.disk.fail("sync", times=1)
+    wire.produce("t", make.records(b"lost"))
+    assert wire.fetch("t", 0, version=version).error_code == error
+
+
 def test_a_fetch_waits_until_there_is_something(wire, make, broker, connect):
     wire.create("t")
     wire.send(make.fetch("t", 0, max_wait_ms=FAR), 12)

@@ -26,6 +26,9 @@ PRODUCE_CURRENT_LEADER: Final = 10
 FETCH_CURRENT_LEADER: Final = 16
 """Who leads is told along with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
 
+FETCH_STORAGE_ERROR: Final = 6
+"""A reader knows of logs that a disk has ended (KIP-112)."""
+
 FETCH_ZSTD: Final = 10
 """Records may be compressed with Zstandard (KIP-110)."""
 

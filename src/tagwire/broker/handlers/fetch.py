@@ -34,7 +34,13 @@ from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.log_reading import Fetched, OffsetOutOfRangeError, VisibleEnd
 from tagwire.errors import CorruptRecordError, Error, KafkaError, StorageError
 from tagwire.rpc.dialects import dialect_of, say_dialect
-from tagwire.rpc.version_gates import FETCH_CURRENT_LEADER, FETCH_FROM_FOLLOWER, FETCH_TOPIC_IDS, FETCH_ZSTD
+from tagwire.rpc.version_gates import (
+    FETCH_CURRENT_LEADER,
+    FETCH_FROM_FOLLOWER,
+    FETCH_STORAGE_ERROR,
+    FETCH_TOPIC_IDS,
+    FETCH_ZSTD,
+)
 from tagwire.spec.api_keys import ApiKey
 
 Request = messages.FetchRequest
@@ -266,6 +272,8 @@ def _read_one(
             leadership.check_replica(call.broker.node_id, wanted.leader_epoch)
         else:
             leadership.check_leader(call.broker.node_id, wanted.leader_epoch)
+        if call.version < FETCH_ZSTD and log.config.compression_type == "zstd":
+            raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         nearer = _nearer(call, leadership)
         if wanted.last_epoch >= 0 and nearer == NO_REPLICA:
             diverging = log.divergence(wanted.fetch_offset, wanted.last_epoch)
@@ -276,8 +284,6 @@ def _read_one(
         whole_first = whole_first and nearer == NO_REPLICA
         if fetched is None:
             fetched = log.fetch(wanted.fetch_offset, most, whole_first=whole_first, committed=committed)
-        if call.version < FETCH_ZSTD and log.config.compression_type == "zstd":
-            raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         records, view = fetched.records, fetched.view
         aborted = fetched.aborted() if committed else None
         as_kept = dialect_of(call.request) == log.dialect
@@ -295,7 +301,8 @@ def _read_one(
     except OffsetOutOfRangeError:
         return _refusal(wanted, Error.OFFSET_OUT_OF_RANGE)
     except StorageError:
-        return _refusal(wanted, Error.KAFKA_STORAGE_ERROR)
+        knows = call.version >= FETCH_STORAGE_ERROR  # who does not would give up
+        return _refusal(wanted, Error.KAFKA_STORAGE_ERROR if knows else Error.NOT_LEADER_OR_FOLLOWER)
     except CorruptRecordError:
         return _refusal(wanted, Error.CORRUPT_MESSAGE)
     result = Response.PartitionData(
