@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, Final
@@ -104,25 +104,29 @@ class ScramUsers:
 
     def has(self, key: Key) -> bool:
         """Whether a user has a credential of a mechanism."""
-        stored = self._stored.content
+        return self._has(self._stored.content, key)
+
+    def _has(self, stored: Changed, key: Key) -> bool:
         return stored[key] is not None if key in stored else self._is_told(key)
 
-    async def change(self, changes: Changed) -> None:
-        """Set and, where it is None, delete credentials, on the disk first.
+    async def change(self, changes: Changed) -> Set[Key]:
+        """Set and, where it is None, delete credentials, on the disk first. Those that were to be deleted and are not
+        there by then: others change them meanwhile.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR: the disk refused. POLICY_VIOLATION: there would be too many. Nothing has
                 changed then.
         """
 
-        def decide(before: Changed) -> tuple[Changed, None]:
-            after = {**before, **changes}
+        def decide(before: Changed) -> tuple[Changed, Set[Key]]:
+            missing = {key for key, wanted in changes.items() if wanted is None and not self._has(before, key)}
+            after = {**before, **{key: wanted for key, wanted in changes.items() if key not in missing}}
             after = {key: kept for key, kept in after.items() if kept is not None or self._is_told(key)}
             if len(after) > max(MOST_CREDENTIALS, len(before)):
                 raise KafkaError(Error.POLICY_VIOLATION, f"there may be {MOST_CREDENTIALS} SCRAM credentials")
-            return after, None
+            return after, missing
 
-        await self._stored.change(decide)
+        return await self._stored.change(decide)
 
     def _is_told(self, key: Key) -> bool:
         """Whether the settings give the user a credential."""

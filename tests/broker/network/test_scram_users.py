@@ -6,6 +6,7 @@ import base64
 import errno
 import hashlib
 import stat
+import threading
 
 import pytest
 
@@ -14,6 +15,8 @@ from tagwire.broker import Broker, Cluster, Listener, clock
 from tagwire.client import Client
 from tagwire.errors import AuthenticationError, Error, StorageError
 from tagwire.rpc import ScramClient
+
+from ...limits import wait_until
 
 USERS = {"alice": "wonderland", "bob": "builder"}
 LISTENERS = [Listener(), Listener(sasl=("SCRAM-SHA-512", "PLAIN"))]
@@ -208,6 +211,27 @@ def test_what_cannot_be_stored_has_not_changed(wire, broker):
         broker.disk.mend()
         assert credentials(wire) == before
     assert altered(wire, [("bob", 2)], [("eve", 1, 4096)]) == {"eve": 0, "bob": 0}
+
+
+def test_of_two_who_delete_a_credential_at_once_one_is_told_that_there_is_none(wire, broker, connect, monkeypatch):
+    begun, go_on, rename = threading.Event(), threading.Event(), broker.disk.rename
+
+    def held(*paths):
+        begun.set()
+        assert go_on.wait(30)
+        rename(*paths)
+
+    monkeypatch.setattr(broker.disk, "rename", held)
+    request = messages.AlterUserScramCredentialsRequest
+    deletion = request(deletions=[request.ScramCredentialDeletion(name="bob", mechanism=2)], upsertions=[])
+    first, second = connect(broker.bootstrap), connect(broker.bootstrap)
+    first.send(deletion, 0)
+    assert begun.wait(30)
+    second.send(deletion, 0)
+    wait_until(lambda: broker.requests.count("AlterUserScramCredentials") == 2)
+    wire.metadata()  # by then its handler has begun
+    go_on.set()
+    assert [each.receive().results[0].error_code for each in (first, second)] == [0, Error.RESOURCE_NOT_FOUND]
 
 
 def test_there_may_be_so_many_and_no_more(wire, monkeypatch):

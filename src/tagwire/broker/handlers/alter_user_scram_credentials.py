@@ -37,7 +37,8 @@ async def alter_user_scram_credentials(call: Call[Request]) -> Response:
             refused[wanted.name] = error
     if changes:
         try:
-            await call.broker.scram_users.change(dict(changes.values()))
+            missing = await call.broker.scram_users.change(dict(changes.values()))
+            refused.update((name, _not_found()) for name, _ in missing)
         except KafkaError as error:
             refused.update(dict.fromkeys(changes, error))
     return Response(results=[_result(name, refused.get(name)) for name in dict.fromkeys(one.name for one in requested)])
@@ -51,7 +52,7 @@ def _credential(call: Call[Request], wanted: Alteration) -> ScramCredential | No
         raise KafkaError(Error.UNSUPPORTED_SASL_MECHANISM, f"mechanism {wanted.mechanism} is not 1 or 2")
     if isinstance(wanted, Request.ScramCredentialDeletion):
         if not call.broker.scram_users.has((wanted.name, wanted.mechanism)):
-            raise KafkaError(Error.RESOURCE_NOT_FOUND, "the user has no such credential")
+            raise _not_found()
         return None
     if not MIN_ITERATIONS <= wanted.iterations <= MAX_SET_ITERATIONS:
         problem = f"{wanted.iterations} iterations are not {MIN_ITERATIONS} to {MAX_SET_ITERATIONS}"
@@ -65,6 +66,10 @@ def _credential(call: Call[Request], wanted: Alteration) -> ScramCredential | No
         salt=bytes(wanted.salt),
         iterations=wanted.iterations,
     )
+
+
+def _not_found() -> KafkaError:
+    return KafkaError(Error.RESOURCE_NOT_FOUND, "the user has no such credential")
 
 
 def _result(name: str, error: KafkaError | None) -> Response.AlterUserScramCredentialsResult:
