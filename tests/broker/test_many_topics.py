@@ -15,6 +15,7 @@ import pytest
 
 from tagwire import client, messages
 from tagwire.broker import Broker
+from tagwire.broker.deadlines import TIMED_OUT
 from tagwire.broker.storage import data_directory
 from tagwire.broker.storage.data_directory import TOPICS_FILE, DataDirectory
 from tagwire.broker.storage.files import Files
@@ -87,6 +88,7 @@ def test_without_any_time_nothing_is_done(wire, timeout_ms):
     grown = Grow.CreatePartitionsTopic(name="t", count=2, assignments=None)
     assert codes(wire.ask(Grow(topics=[grown], timeout_ms=timeout_ms), 3).results) == {"t": Error.REQUEST_TIMED_OUT}
     assert names(wire) == {"t"}
+    assert TIMED_OUT.__traceback__ is None  # it would keep these requests, and all that come after them
 
 
 def test_others_are_served_while_many_topics_are_created_and_deleted(wire, broker, connect, make):

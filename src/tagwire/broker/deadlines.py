@@ -18,6 +18,7 @@ AT_A_TIME: Final = 64
 """How many partitions are created or deleted before others have their turn: a second's work for a slow disk."""
 
 TIMED_OUT: Final = KafkaError(Error.REQUEST_TIMED_OUT, "there was no time for it: request less, or give more time")
+"""Told, never raised: an error that is one for all keeps the frames of each raise, and their requests."""
 
 
 class Timed(Protocol):

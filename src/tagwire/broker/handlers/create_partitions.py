@@ -34,9 +34,9 @@ async def _result(
     call: Call[Request], wanted: Request.CreatePartitionsTopic, times_named: int, until: float, mutations: Mutations
 ) -> Response.CreatePartitionsTopicResult:
     topics = call.broker.topics
+    if is_over(until):
+        return _refusal(wanted.name, TIMED_OUT)
     try:
-        if is_over(until):
-            raise TIMED_OUT
         check_named_once(wanted, times_named)
         topic = topics.check_more_partitions(wanted.name, wanted.count)
         more = wanted.count - len(topic.partitions)
@@ -47,10 +47,12 @@ async def _result(
             if not call.request.validate_only:
                 await topics.add_partitions(wanted.name, wanted.count, until, placed)
     except KafkaError as error:
-        return Response.CreatePartitionsTopicResult(
-            name=wanted.name, error_code=error.code, error_message=error.message
-        )
+        return _refusal(wanted.name, error)
     return Response.CreatePartitionsTopicResult(name=wanted.name)
+
+
+def _refusal(name: str, error: KafkaError) -> Response.CreatePartitionsTopicResult:
+    return Response.CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
 def _replicas(call: Call[Request], wanted: Request.CreatePartitionsTopic, topic: Topic) -> Replicas:
