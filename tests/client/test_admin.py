@@ -121,6 +121,20 @@ def test_what_the_broker_says_is_told(cluster: FakeCluster) -> None:
         admin.create_topics([NewTopic("t", configs={"retention.ms": "-2"})])
 
 
+def test_a_change_that_took_the_broker_too_long_is_not_sent_again(cluster: FakeCluster) -> None:
+    kind = messages.CreateTopicsResponse
+
+    def late(request: Any) -> Any:
+        cluster.topic("t")
+        return kind(topics=[kind.CreatableTopicResult(name="t", error_code=Error.REQUEST_TIMED_OUT)])
+
+    cluster.script("CreateTopics", late)
+    with Admin(cluster.bootstrap) as admin, pytest.raises(KafkaError, match="create topic 't'") as caught:
+        admin.create_topics(["t"])
+    assert caught.value.error is Error.REQUEST_TIMED_OUT
+    assert len(cluster.requests("CreateTopics")) == 1
+
+
 def test_a_change_whose_answer_is_lost_is_not_sent_again(cluster: FakeCluster) -> None:
     cluster.script("CreateTopics", Close())
     with Admin(cluster.bootstrap) as admin, pytest.raises(ConnectionLostError, match="CreateTopics v7"):

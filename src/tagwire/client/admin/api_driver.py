@@ -75,7 +75,8 @@ class AdminApi:
         Args:
             send: one round of requests, about the keys that are left, with a deadline.
             verb: with a key, how errors call the request: "delete group 'g'".
-            changes: whether requests change something: then they are not sent again when a response was lost.
+            changes: whether requests change something: then they are not sent again when a response was lost, or tells
+                that a broker did not wait for what becomes of it.
             moves: whether errors that call for fresh metadata are worth another attempt.
             has_named_brokers: whether requests go to brokers that the caller named. One that metadata does not list may
                 not exist; a leader or a coordinator that it does not list comes back, or another takes over.
@@ -107,6 +108,8 @@ class AdminApi:
                             continue
                         refusal = KafkaError(result.error, _told(verb, result.key, result.message))
                         again = refusal.retriable and (moves or not refusal.refreshes_metadata)
+                        if refusal.error is Error.REQUEST_TIMED_OUT:
+                            again = again and not changes  # it may be made by then, or still be
                         if refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
                             again = again and network.now() < missing_until
                         (later if again else refused)[result.key] = refusal
