@@ -584,6 +584,22 @@ def test_new_partitions_are_assigned_by_how_many_there_are_when_their_turn_has_c
     assert len(at(1).metadata("t").topics[0].partitions) == 2
 
 
+def test_an_election_for_all_partitions_tells_of_none_that_has_its_leader_by_its_turn(cluster, at, held):
+    create(at(1), "t", assignments=[[1, 2]])
+    cluster.move_leader("t", 0, 2)
+    held()
+    first, second = at(1), at(1)
+    request = messages.ElectLeadersRequest(topic_partitions=None, timeout_ms=5000)
+    first.send(request, 2)
+    assert held.begun.wait(30)
+    second.send(request, 2)
+    wait_until(lambda: cluster.nodes[1].requests.count("ElectLeaders") == 2)
+    at(1).metadata("t")  # by then its handler has begun
+    held.go_on.set()
+    assert [one.topic for one in first.receive().replica_election_results] == ["t"]
+    assert second.receive().replica_election_results == []
+
+
 def reassign_behind_another(cluster, at, held, replicas, **options):
     """The connection on which it was asked to reassign a partition while another client moves it to 3 and 2."""
     held()

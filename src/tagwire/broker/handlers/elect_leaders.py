@@ -21,6 +21,9 @@ PREFERRED, UNCLEAN = 0, 1
 NO_OTHER = {PREFERRED: Error.PREFERRED_LEADER_NOT_AVAILABLE, UNCLEAN: Error.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 """By the kind of election."""
 
+NOT_MEANT = (Error.ELECTION_NOT_NEEDED, Error.UNKNOWN_TOPIC_OR_PARTITION)
+"""Of all partitions those that others have changed or deleted by their turn."""
+
 PARTITIONS_AT_A_TIME = 1000
 
 
@@ -36,6 +39,8 @@ async def elect_leaders(call: Call[Request]) -> Response:
         try:
             await _elect(call, topic, index)
         except KafkaError as error:
+            if call.request.topic_partitions is None and error.error in NOT_MEANT:
+                continue
             result.error_code, result.error_message = error.code, error.message
         results.setdefault(topic, []).append(result)
     return Response(
