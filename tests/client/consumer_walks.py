@@ -349,6 +349,18 @@ class ConsumerWalks:
             consumer.close(leave=leave)
             assert len(walk.admin.describe_groups([group])[group].members) == members
 
+    @pytest.mark.parametrize("leave", [None, False])
+    @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+    def test_a_static_member_that_has_not_left_may_be_started_again_at_once(
+        self, walk: Walk, protocol: str, leave: bool | None
+    ) -> None:
+        topic, group = walk.topic(), walk.name()
+        for _ in range(2):
+            consumer = member(walk, group, protocol, instance_id="one")
+            consumer.subscribe(topic)
+            polled_until(lambda: len(consumer.assignment()) == 1, consumer)  # noqa: B023
+            consumer.close(leave=leave)
+
     def test_a_consumer_measures_what_it_does(self, walk: Walk) -> None:
         walk.fill(topic := walk.topic(), 10)
         with member(walk, walk.name()) as consumer:

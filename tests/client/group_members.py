@@ -84,10 +84,12 @@ class Members:
         self._tasks._tasks.pop(membership).work.close()
         self._close(membership)
 
-    def leave(self, membership: Any, reason: str = "the consumer is being closed") -> None:
+    def leave(
+        self, membership: Any, reason: str = "the consumer is being closed", *, leaves: bool | None = None
+    ) -> None:
         """Has a member leave that has released what it had."""
         key = "leave", membership
-        self.begin(key, membership.leave(self.driver.now() + 10, reason))
+        self.begin(key, membership.leave(self.driver.now() + 10, reason, leaves=leaves))
         self.until(lambda: key in self.errors and membership in self.errors, 20)
         assert self.errors[membership] is None
         assert self.errors[key] is None

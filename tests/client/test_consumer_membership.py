@@ -280,6 +280,20 @@ def test_who_leaves_says_whether_it_means_to_come_back(
     assert len(scene.heartbeats) == before
 
 
+def test_a_static_member_that_is_not_to_leave_gives_its_instance_id_free(scene: ConsumerScene) -> None:
+    membership, handler = scene.member(instance_id="a")
+    scene.until(lambda: handler.owned == ALL)
+    scene.members.leave(membership, leaves=False)
+    assert (scene.heartbeats[-1].member_epoch, scene.heartbeats[-1].instance_id) == (-2, "a")
+
+
+def test_a_member_that_is_not_to_leave_says_nothing(scene: ConsumerScene) -> None:
+    membership, handler = scene.member()
+    scene.until(lambda: handler.owned == ALL)
+    scene.members.leave(membership, leaves=False)
+    assert all(said.member_epoch >= 0 for said in scene.heartbeats)
+
+
 @pytest.mark.parametrize(("instance_id", "epoch"), [(None, -1), ("a", -2)])
 def test_a_member_whose_user_does_not_poll_leaves_and_comes_back_with_the_next_poll(
     scene: ConsumerScene, instance_id: str | None, epoch: int

@@ -185,7 +185,8 @@ class ConsumerMembership:
     async def _tell_leaving(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
         is_member = self.epoch > 0
         self._drop()
-        if not is_member or leaves is False:
+        # A static member that is to stay says so, too: else its instance id would be taken until the session's end.
+        if not is_member or (leaves is False and self._settings.instance_id is None):
             return
         logger.info("group %r: leaving: %s", self._settings.group, reason)
         message = self._fields.leave_request(for_good=bool(leaves))

@@ -122,6 +122,7 @@ class Membership(Protocol):
         session timeout the coordinator learns of it all the same.
 
         Args:
-            leaves: whether the group is left now; otherwise nothing is said. None is True but for a static member, who
-                may come back: of a classic group it says nothing, of KIP-848's that it means to (KIP-1092).
+            leaves: whether the group is left now. None is True but for a static member, who may come back. One that
+                does not leave says nothing, but of KIP-848 a static one says that it means to come back: nobody could
+                have its instance id before the session's end otherwise (KIP-1092).
         """
