@@ -21,7 +21,7 @@ from tagwire.errors import (
 )
 from tagwire.partitions import TopicPartition
 
-from .fake_broker import Close, FakeCluster
+from .fake_broker import Close, FakeCluster, Silence
 from .fake_groups import ALL, FakeGroups
 from .group_members import Handler, Members, partitions
 from .memory_network import MemoryDriver
@@ -292,6 +292,26 @@ def test_a_member_that_is_not_to_leave_says_nothing(scene: ConsumerScene) -> Non
     scene.until(lambda: handler.owned == ALL)
     scene.members.leave(membership, leaves=False)
     assert all(said.member_epoch >= 0 for said in scene.heartbeats)
+
+
+@pytest.mark.parametrize(("instance_id", "epoch"), [(None, -1), ("a", -2)])
+def test_who_ends_before_it_hears_that_it_has_joined_leaves(
+    scene: ConsumerScene, instance_id: str | None, epoch: int
+) -> None:
+    scene.cluster.script("ConsumerGroupHeartbeat", Silence())
+    membership, _ = scene.member(instance_id=instance_id)
+    scene.until(lambda: len(scene.heartbeats) == 1)
+    scene.leave(membership)
+    assert [said.member_epoch for said in scene.heartbeats] == [0, epoch]
+
+
+def test_who_was_refused_when_it_joined_has_nothing_to_leave(scene: ConsumerScene) -> None:
+    refused = Response(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
+    scene.cluster.serve({}, {"ConsumerGroupHeartbeat": lambda message: refused})
+    membership, _ = scene.member()
+    scene.until(lambda: membership.last_error is not None)
+    scene.leave(membership)
+    assert {said.member_epoch for said in scene.heartbeats} == {0}
 
 
 @pytest.mark.parametrize(("instance_id", "epoch"), [(None, -1), ("a", -2)])

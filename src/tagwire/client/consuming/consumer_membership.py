@@ -88,6 +88,7 @@ class ConsumerMembership:
         self._is_reconciling = False
         self._joined = object()  # another one each time that the member joins
         self._must_lose = False  # before it joins again
+        self._may_be_known = False  # to the coordinator, which may have taken a heartbeat that it has not answered
         self._is_reconciling = False  # gives up or takes partitions; not what waits for a topic's name
         self._is_leaving = False
         self._is_stale = True  # the user has not polled for too long, or not yet
@@ -175,6 +176,7 @@ class ConsumerMembership:
     def _drop(self) -> None:
         """The membership is over: what is owned is lost before the member joins again."""
         self.epoch, self._joined, self._must_lose = JOINING, object(), True
+        self._may_be_known = False
         self._target = self._current = None
         self._owned = {}
         self._heartbeat_at = self._network.now()
@@ -183,10 +185,10 @@ class ConsumerMembership:
         self._fields.reset()
 
     async def _tell_leaving(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
-        is_member = self.epoch > 0
+        may_be_known = self._may_be_known
         self._drop()
         # A static member that is to stay says so, too: else its instance id would be taken until the session's end.
-        if not is_member or (leaves is False and self._settings.instance_id is None):
+        if not may_be_known or (leaves is False and self._settings.instance_id is None):
             return
         logger.info("group %r: leaving: %s", self._settings.group, reason)
         message = self._fields.leave_request(for_good=bool(leaves))
@@ -224,6 +226,7 @@ class ConsumerMembership:
 
     async def _heartbeat(self) -> None:
         joined, epoch, sent_at = self._joined, self.epoch, self._network.now()
+        may_be_known = self._may_be_known
         self._heartbeat_at = NEVER  # until there is a response, or something to say at once
         if epoch == JOINING and self._rebalanced_from is None:
             self._rebalanced_from = sent_at
@@ -236,6 +239,8 @@ class ConsumerMembership:
             assigned = check_response(response, self.member_id, epoch, self._settings.group)
         except TagwireError as error:
             if joined is self._joined:
+                if isinstance(error, KafkaError):  # this one was not taken
+                    self._may_be_known = may_be_known
                 self._handle_failure(error)
             return
         self.last_error = None
@@ -263,6 +268,7 @@ class ConsumerMembership:
                 "set group.protocol=classic, or subscribe to topics by their names"
             )
         self.metrics.heartbeat_sent()
+        self._may_be_known = True
         return self._fields.request(self.epoch, self._topics, self._pattern, self._owned)
 
     def _refusal(self, told: str | None) -> str:
