@@ -8,7 +8,7 @@ import pytest
 
 from tagwire import records
 from tagwire.client.config import FetchSettings, offset_reset_of
-from tagwire.client.fetch_positions import FetchPosition
+from tagwire.client.fetch_positions import UNKNOWN, FetchPosition
 from tagwire.client.offset_reset import OffsetReset, offset_reset
 from tagwire.client.reader_core import ReaderCore
 from tagwire.client.reader_settings import DecodingSettings
@@ -16,7 +16,7 @@ from tagwire.errors import ConfigError, Error, KafkaError, NoOffsetError
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import Record
 
-from .fake_broker import Silence
+from .fake_broker import Close, Silence
 from .fetching_in_memory import T0, T1, TIMEOUT, Brokers, Fetching
 from .logs import batch_of, fill
 
@@ -137,6 +137,15 @@ def test_a_paused_partition_is_left_out_of_fetches_and_what_waits_of_it_is_kept(
     assert len(cluster.sources(0)) == before
     fetching.fetcher.resume([T0])
     assert fetching.offsets(40) == list(range(40))
+
+
+def test_where_to_begin_in_a_paused_partition_is_asked_again_as_soon_as_in_another(cluster: Brokers) -> None:
+    position = FetchPosition(T0)
+    position.is_paused = True
+    cluster.script("ListOffsets", Close())
+    fetching = Fetching(cluster, [position], offset_reset="earliest")
+    fetching.run(lambda: position.given.offset != UNKNOWN)
+    assert position.given.offset == 0
 
 
 def test_what_arrives_of_a_paused_partition_waits_for_its_turn(cluster: Brokers) -> None:

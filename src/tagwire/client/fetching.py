@@ -209,7 +209,7 @@ class Fetcher:
         for fetch in self._in_flight.values():
             until = min(until, self._late_at(fetch))
         for position in self._positions.values():
-            if now < position.retry_at < until and not position.done and not position.is_paused:
+            if now < position.retry_at < until and not position.done:  # paused ones are looked up, too
                 until = position.retry_at
         return until
 
