@@ -101,3 +101,28 @@ def test_a_pipe_in_the_place_of_a_file_is_an_error_and_waited_for_by_nobody(tmp_
     for path in (log.path, log.path / f"{3:020}.log"):
         with pytest.raises(StorageError, match="a named pipe, where a segment should be"):
             logs_at(path)
+
+
+def test_a_file_that_is_cut_inside_a_batch_after_it_was_planned_ends_there(tmp_path: Path) -> None:
+    """As a broker cuts what its leader does not have."""
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(3)
+    kept = log.segment.stat().st_size
+    log.numbered(3)
+    (piece,) = file_splits(logs_at(log.path), 1 << 30)
+    with log.segment.open("r+b") as file:
+        file.truncate(kept + 70)
+    found = [offset for batch in read_records(piece, RecordSelection(("offset",))) for offset in batch.column(0)]
+    assert pa.array(found).to_pylist() == [0, 1, 2]
+
+
+def test_a_closed_segment_that_is_cut_inside_a_batch_after_it_was_planned_says_so(tmp_path: Path) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(3)
+    closed = log.segment
+    log.roll()
+    log.numbered(3)
+    first, _ = file_splits(logs_at(log.path), 1 << 30)
+    closed.write_bytes(closed.read_bytes()[:-1])
+    with pytest.raises(CorruptRecordError, match="a closed segment ends inside a batch: of a batch of"):
+        list(read_records(first, RecordSelection(("offset",))))
