@@ -109,6 +109,20 @@ def test_first_rows_are_in_order_with_the_headers_after_the_key_and_carry_their_
     assert len(first_rows(report_of(tmp_path), 1)[1]) == 1
 
 
+def test_first_rows_come_from_the_files_that_have_some(tmp_path):
+    table_of(tmp_path, {"key": [], "offset": [], "timestamp": []}, batch=0)
+    table_of(tmp_path, {"key": ["k"], "offset": [5], "timestamp": [0]}, batch=1)
+    assert first_rows(report_of(tmp_path)) == (["key", "timestamp", "offset"], [["k", "1970-01-01 00:00:00", "5"]])
+
+
+def test_first_rows_of_a_table_that_got_a_column_have_each_value_under_its_name(tmp_path):
+    table_of(tmp_path, {"key": ["k"], "offset": [5], "timestamp": [0]}, batch=0)
+    table_of(tmp_path, {"key": ["l"], "offset": [6], "timestamp": [0], "origin": ["o"]}, batch=1)
+    names, rows = first_rows(report_of(tmp_path))
+    assert names == ["key", "origin", "timestamp", "offset"]
+    assert rows == [["k", "", "1970-01-01 00:00:00", "5"], ["l", "o", "1970-01-01 00:00:00", "6"]]
+
+
 def test_what_headers_say_is_counted_and_values_without_end_are_not_kept(tmp_path):
     origins = ["EWR"] * 3 + ["JFK", None]
     table_of(tmp_path, {"origin": origins, "trace": [f"{n}" for n in range(5)], "timestamp": [0] * 5})
@@ -130,6 +144,15 @@ def lakes(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
         (place / "_staging").mkdir()
         (place / "_staging/part-0.parquet").write_bytes(b"half a file")
         yield place, dict(ways_to_open(report_of(place, partition_by=partition_by), str(place)))
+
+
+def test_a_header_that_became_a_column_later_is_drawn_too(tmp_path):
+    rows = {"key": ["k"], "value": ["v"], "offset": [5], "timestamp": [0]}
+    table_of(tmp_path, dict(rows), batch=0)
+    table_of(tmp_path, {**rows, "timestamp": [0], "origin": ["o"]}, batch=1)
+    text = write_report(report_of(tmp_path, headers=("origin", "trace-id")), flights=False).read_text()
+    assert "1 value; 1 record without it" in text
+    assert "0 different values; 2 records without it" in text
 
 
 def test_the_lines_that_open_a_table_do(tmp_path):

@@ -145,10 +145,16 @@ def _lying(bars: Sequence[Bar]) -> str:
 
 
 def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
     if files and columns:
-        yield from ds.dataset([str(path) for path in files], format="parquet").to_batches(columns=list(columns))
+        # A table that got a column has files without it, or none with it yet: the first file does not tell.
+        found = {field.name: field for path in files for field in pq.read_schema(path)}
+        schema = pa.schema([found.get(name, pa.field(name, pa.string())) for name in columns])
+        dataset = ds.dataset([str(path) for path in files], schema, format="parquet")
+        yield from dataset.to_batches(columns=list(columns))
 
 
 def _per_hour(timestamps: pa.Array) -> dict[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,21 +47,21 @@ def first_rows(report: LandReport, count: int = FIRST_ROWS) -> tuple[list[str], 
     """The first rows of the table as text, and the names of their columns: headers right after the key."""
     import pyarrow.parquet as pq
 
-    names: list[str] = []
-    rows: list[list[str]] = []
+    rows: list[dict[str, str]] = []
     if report.out is None:
-        return names, rows
+        return [], []
     table = open_table(report.where, report.format)
     lacking = table.partition_values()
     for path in table.files():
         if len(rows) >= count:
             break
-        found = next(pq.ParquetFile(path).iter_batches(count - len(rows)))
-        columns = dict(zip(found.schema.names, map(_texts, found.columns)))
-        columns |= {name: [value or ""] * found.num_rows for name, value in lacking.get(path, {}).items()}
-        names = _ordered(report, list(columns))
-        rows += [list(cells) for cells in zip(*(columns[name] for name in names))]
-    return names, rows
+        # A file of a micro-batch without rows has none; a table that got a column has files without it.
+        for found in islice(pq.ParquetFile(path).iter_batches(count - len(rows)), 1):
+            columns = dict(zip(found.schema.names, map(_texts, found.columns)))
+            columns |= {name: [value or ""] * found.num_rows for name, value in lacking.get(path, {}).items()}
+            rows += [dict(zip(columns, cells)) for cells in zip(*columns.values())]
+    names = _ordered(report, list(dict.fromkeys(name for row in rows for name in row)))
+    return names, [[row.get(name, "") for name in names] for row in rows]
 
 
 def _files(report: LandReport) -> list[Path]:
