@@ -53,7 +53,17 @@ class OffsetReader:
 
         def request() -> tuple[Offsets, Offsets]:
             partitions = self._partitions(missing_ok)
-            return self._offsets(dict.fromkeys(partitions, EARLIEST)), self._offsets(dict.fromkeys(partitions, LATEST))
+            while True:
+                try:
+                    earliest = self._offsets(dict.fromkeys(partitions, EARLIEST))
+                    return earliest, self._offsets(dict.fromkeys(partitions, LATEST))
+                except KafkaError as error:
+                    if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
+                        raise
+                    # A topic was deleted since it was listed: it is no longer selected now, or an error that names it.
+                    listed, partitions = partitions, self._partitions(missing_ok)
+                    if partitions == listed:
+                        raise
 
         return self._with_retries(request)
 

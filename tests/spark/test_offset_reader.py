@@ -1,0 +1,56 @@
+"""What the driver asks the brokers while it plans a read, and what changes between two of its questions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tagwire.broker import Broker
+from tagwire.client import Admin
+from tagwire.errors import Error, KafkaError
+from tagwire.partitions import TopicPartition
+from tagwire.records import Record
+from tagwire.spark.source.offset_reader import OffsetReader
+from tagwire.spark.source.options import parse
+
+from .conftest import Produce
+
+
+def deleted_meanwhile(monkeypatch: pytest.MonkeyPatch, broker: Broker, topic: str) -> None:
+    """Has a topic deleted between the question which partitions there are and that for their offsets."""
+    ask = OffsetReader._offsets
+
+    def late(reader: OffsetReader, wanted: dict) -> dict:
+        monkeypatch.undo()
+        with Admin(broker.bootstrap) as admin:
+            admin.delete_topics([topic])
+        return ask(reader, wanted)
+
+    monkeypatch.setattr(OffsetReader, "_offsets", late)
+
+
+@pytest.mark.parametrize(("selection", "missing_ok"), [("subscribe", True), ("subscribePattern", False)])
+def test_a_topic_that_is_deleted_while_it_is_asked_about_is_left_out_where_one_that_is_gone_is(
+    broker: Broker, topic: str, produce: Produce, monkeypatch: pytest.MonkeyPatch, selection: str, missing_ok: bool
+) -> None:
+    other = f"{topic}-other"
+    produce(topic, {0: [Record(b"k", b"v")]})
+    produce(other, {0: [Record(b"k", b"v")]})
+    selected = {"subscribe": f"{topic},{other}", "subscribePattern": f"{topic}.*"}[selection]
+    reader = OffsetReader(parse({"kafka.bootstrap.servers": broker.bootstrap, selection: selected}))
+    deleted_meanwhile(monkeypatch, broker, other)
+    earliest, latest = reader.available_offsets(missing_ok=missing_ok)
+    reader.close()
+    assert latest[TopicPartition(topic, 0)] == 1
+    assert {at.topic for at in (*earliest, *latest)} == {topic}
+
+
+def test_a_topic_that_is_named_and_deleted_while_it_is_asked_about_is_an_error(
+    broker: Broker, topic: str, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(topic, {0: [Record(b"k", b"v")]})
+    reader = OffsetReader(parse({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic}))
+    deleted_meanwhile(monkeypatch, broker, topic)
+    with pytest.raises(KafkaError, match=topic) as raised:
+        reader.available_offsets()
+    reader.close()
+    assert raised.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION
