@@ -177,6 +177,25 @@ def test_damage_of_one_partition_takes_that_partition_offline_and_no_other(data,
         assert wire.produce("t", make.records(b"on")).error_code == 0
 
 
+def test_the_only_partition_is_checked_when_it_is_mended_as_one_of_several_is(tmp_path, connect, make):
+    data = tmp_path / "data"
+    with Broker(data) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t", segment_bytes="1024")
+        for number in range(4):
+            assert wire.produce("t", make.records(b"%d" % number * 900)).error_code == 0
+    harmed = data / "t-0" / METADATA
+    before = harmed.read_bytes()
+    nothing(harmed)
+    with Broker(data) as broker:
+        assert [row["topic"] for row in broker.stats()["offline"]] == ["t"]
+    harmed.write_bytes(before)
+    with Broker(data) as broker:
+        assert [partition.leader_epoch for partition in connect(broker.bootstrap).metadata().topics[0].partitions] == [
+            1
+        ]
+
+
 @pytest.mark.parametrize("harm", ["missing", "file", "pipe"])
 def test_a_partitions_directory_that_is_none_takes_that_partition_and_goes_with_its_topic(data, connect, make, harm):
     shutil.rmtree(data / "t-0")

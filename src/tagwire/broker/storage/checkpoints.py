@@ -32,6 +32,7 @@ class OffsetCheckpoint:
     What is saved is on the disk when that returns, or OSError is raised and the file is as it was.
 
     Attributes:
+        was_found: whether it was there and could be read, or something has been saved since.
         was_broken: whether what was there could not be read, and nothing has been saved since.
     """
 
@@ -42,9 +43,10 @@ class OffsetCheckpoint:
         self._saving = Lock()
         self._offsets: Mapping[TopicPartition, int] = {}
         self._unknown = 0
-        self.was_broken = False
+        self.was_found = self.was_broken = False
         try:
             self._offsets = _read(path, _read_offsets, read_file(files, path))
+            self.was_found = True
         except FileNotFoundError:
             pass
         except StorageError as error:
@@ -91,7 +93,7 @@ class OffsetCheckpoint:
     def _replace(self, offsets: Mapping[TopicPartition, int]) -> None:
         replace_file(self._files, self._path, checkpoints.format_offsets(offsets))
         self._offsets = dict(offsets)
-        self._unknown, self.was_broken = 0, False
+        self._unknown, self.was_found, self.was_broken = 0, True, False
 
 
 def write_epochs(files: Files, path: Path, epochs: Iterable[tuple[int, int]]) -> None:

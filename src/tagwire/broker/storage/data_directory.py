@@ -183,8 +183,9 @@ class DataDirectory:
 
         A log that could not be opened was not, though its broker shut down cleanly: recovery points leave it out.
         """
-        points = self.recovery_points.offsets
-        return self.was_clean and (not points or (topic, partition) in points)
+        # Without the file, or with a broken one, the mark of a clean shutdown is all that is known.
+        points = self.recovery_points
+        return self.was_clean and (not points.was_found or (topic, partition) in points.offsets)
 
     def sync(self) -> None:
         """Wait until the names in the directory are on the disk."""
