@@ -54,6 +54,13 @@ def test_ending_again_is_nothing_new_and_ending_otherwise_is_wrong(transaction, 
         done.ended(commit=not commit, now_ms=500)
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_outcome_that_is_decided_is_not_waited_for_by_who_asks_for_the_other(transaction, commit):
+    ending = transaction.added([T0], 200).ended(commit=commit, now_ms=300)
+    with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
+        ending.ended(commit=not commit, now_ms=300)
+
+
 def test_without_a_transaction_there_is_nothing_to_end(transaction):
     with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
         transaction.ended(commit=True, now_ms=200)

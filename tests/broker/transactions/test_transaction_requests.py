@@ -173,6 +173,17 @@ def test_partitions_are_added_all_or_none(wire, topic):
     assert describe(wire).transaction_state == "Empty"
 
 
+def test_a_transactional_id_that_is_empty_is_no_id_in_any_request(wire, topic):
+    who = initialize(wire)
+    assert add(wire, who, 0, name="") is Error.INVALID_REQUEST
+    nameless = {"transactional_id": "", "producer_id": who.producer_id, "producer_epoch": who.producer_epoch}
+    for request in (
+        messages.AddOffsetsToTxnRequest(group_id="g", **nameless),
+        messages.EndTxnRequest(committed=True, **nameless),
+    ):
+        assert wire.ask(request, 3).error_code == Error.INVALID_REQUEST
+
+
 def test_records_outside_an_open_transaction_are_refused(wire, topic):
     who = initialize(wire)
     assert send(wire, who, 0, b"a") is Error.INVALID_TXN_STATE

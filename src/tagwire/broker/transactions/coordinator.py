@@ -284,6 +284,8 @@ class Transactions:
     # Steps ---------------------------------------------------------------------------------------------------------
 
     def _owned(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
+        if not transactional_id:
+            raise KafkaError(Error.INVALID_REQUEST, "a transactional id cannot be empty")
         transaction = self._states.get(transactional_id)
         if transaction is None:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING, f"there is no transactional id {transactional_id}")

@@ -153,7 +153,8 @@ class Transaction:
             KafkaError: INVALID_TXN_STATE when there is nothing to end, or it ended otherwise;
                 CONCURRENT_TRANSACTIONS.
         """
-        self.check_not_ending()
+        if self.commits is commit:  # else it is never going to end so: there is nothing to wait for
+            self.check_not_ending()
         if self.state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT):
             return self
         if self.state is not State.ONGOING:
