@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwire.cli.terminal import cut, print_rows, printable, readable, utc
+from tagwire.cli.terminal import cut, print_json, print_rows, printable, readable, utc
 
 
 @given(st.text())
@@ -37,6 +39,17 @@ def test_characters_a_terminal_would_obey_are_shown_as_escapes(text, shown):
 )
 def test_bytes_read_as_text_and_other_bytes_as_escapes(data, shown):
     assert readable(data) == shown
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_json_is_json_whatever_standard_output_is_encoded_in(encoding, text):
+    written = io.BytesIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding, errors="backslashreplace"))
+        print_json([text])
+        sys.stdout.flush()
+        assert json.loads(written.getvalue()) == text
 
 
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "replace")), st.integers(1, 30))

@@ -20,6 +20,7 @@ from tagwire.extras import Needs
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Printable to Python's eye, yet able to reorder or hide what stands beside them: in JSON only these and C1 need care.
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+_NOT_ASCII = re.compile("[\x7f-\U0010ffff]")
 
 
 def readable(data: bytes | None, limit: int | None = None) -> str:
@@ -36,8 +37,20 @@ def readable(data: bytes | None, limit: int | None = None) -> str:
 
 
 def safe_json(line: str) -> str:
-    """JSON text with the characters that could steer a terminal written as JSON's own escapes. Means the same."""
-    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+    """JSON text with the characters that could steer a terminal written as JSON's own escapes. Means the same.
+
+    Where standard output is not Unicode these are all that ASCII lacks: JSON's reader takes no other encoding, and has
+    not the escapes that Python would write.
+    """
+    unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    return (_UNSAFE_IN_JSON if unicode else _NOT_ASCII).sub(_json_escape, line)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD7C0 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
 def utc(milliseconds: int) -> str:
