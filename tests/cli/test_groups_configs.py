@@ -98,6 +98,17 @@ def test_offsets_are_moved_from_where_they_are(ran, looked, by, after):
     assert looked.committed == {("t", 0): after}
 
 
+@pytest.mark.parametrize(
+    "named", [("--topic", "t", "--partition", 0, "--partition", 1), ("--topic", "t", "--topic", "u")]
+)
+def test_what_is_named_and_has_no_offset_to_be_moved_from_is_told_and_nothing_moves(ran, looked, cluster, named):
+    cluster.topic("u", 1)
+    looked.has_members, looked.committed = False, {("t", 0): 4}
+    found = ran("groups", "offsets", "reset", "g", "--by", 1, *named)
+    assert (found.code, found.out, looked.committed) == (2, "", {("t", 0): 4})
+    assert "group 'g' has committed nothing of topic" in found.err
+
+
 def test_one_partition_alone_is_reset(ran, looked):
     looked.has_members = False
     assert ran("groups", "offsets", "reset", "g", "--to", "latest", "--topic", "t", "--partition", 1).code == 0

@@ -195,7 +195,12 @@ def reset(
         if where is not None:
             wanted = resolve(client, where, partitions)
         else:
-            wanted = {at: before[at].offset + (by or 0) for at in partitions if at in before}
+            moved = [at for at in partitions if at in before]
+            absent = [name for name in topic or () if name not in {at.topic for at in moved}]
+            unknown = [index for index in partition or () if index not in {at.partition for at in moved}]
+            if absent or unknown:  # from nowhere there is no way on: what was named must not stay behind unsaid
+                raise _nothing_committed(group, absent or topic, unknown or partition)
+            wanted = {at: before[at].offset + (by or 0) for at in moved}
         if not wanted:
             raise _nothing_committed(group, topic, partition)
         after = {at: there.nearest(wanted[at]) for at, there in held(client, list(wanted)).items()}
