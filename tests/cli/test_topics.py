@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tagwire.broker import Broker
+from tagwire.client import Admin
 from tagwire.records import Record
 
 
@@ -80,6 +81,18 @@ def test_a_topic_that_exists_can_be_left_as_it_is(run):
     assert json.loads(first.out) == {"topic": "again", "partitions": 1, "created": True}
     second = run("topics", "create", "again", "--if-not-exists")
     assert (second.code, second.out) == (0, "again exists\n")
+
+
+def test_a_topic_that_comes_into_being_meanwhile_is_left_as_it_is_too(run, monkeypatch):
+    run("topics", "create", "meanwhile")
+    monkeypatch.setattr(Admin, "list_topics", lambda self: [])
+    told = run("topics", "create", "before", "meanwhile", "after", "--if-not-exists")
+    assert told.out.splitlines() == [
+        "created before with 1 partition",
+        "meanwhile exists",
+        "created after with 1 partition",
+    ]
+    assert told.code == 0
 
 
 def test_a_dry_run_creates_nothing(run):

@@ -108,11 +108,18 @@ def create(
     with administer(bootstrap) as admin:
         known = {topic.name for topic in admin.list_topics()} if if_not_exists else set()
         wanted = [name for name in names if name not in known]
+        new = [NewTopic(name, partitions, replication, configs) for name in wanted]
         with configs_meant(admin, None, *configs):
-            admin.create_topics(
-                [NewTopic(name, partitions, replication, configs) for name in wanted],
-                validate_only=dry_run,
-            )
+            if not if_not_exists:
+                admin.create_topics(new, validate_only=dry_run)
+            # Somebody may have created one since the list, or the broker that told it may not know of it yet.
+            for each in new if if_not_exists else ():
+                try:
+                    admin.create_topics([each], validate_only=dry_run)
+                except KafkaError as error:
+                    if error.error is not Error.TOPIC_ALREADY_EXISTS:
+                        raise
+                    wanted.remove(each.name)
     if as_json:
         print_json(
             {"topic": name, "partitions": partitions, "created": name in wanted and not dry_run} for name in names
