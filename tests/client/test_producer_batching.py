@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tagwire import records
-from tagwire.client import Client, Delivery, Producer, ProducerOptions, RecordMetadata
+from tagwire.client import Client, Delivery, Producer, ProducerOptions, RecordMetadata, partition_of
 from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, TagwireError
 
 from .fake_broker import SERVED, FakeCluster, Late, Silence
@@ -281,6 +281,23 @@ def test_keyless_records_go_only_where_there_is_a_leader() -> None:
             deliveries = [producer.send("t", b"x" * 50) for _ in range(20)]
             producer.flush()
         assert {delivery.partition for delivery in deliveries} == {0}
+
+
+def test_a_topic_made_anew_with_fewer_partitions_costs_no_more_records_than_were_on_their_way() -> None:
+    with FakeCluster() as cluster:
+        cluster.topic("t", 4)
+        with Producer(cluster.bootstrap, linger=0, partitioner="murmur2_random") as producer:
+            key = next(key for key in (b"%d" % n for n in range(100)) if partition_of(key, 4) == 3)
+            assert producer.send("t", b"before", key=key).result(10).partition == 3
+            (log,) = cluster.topic("t", 1)
+            with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+                producer.send("t", b"meanwhile", key=key).result(10)
+            with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+                producer.flush()
+            assert producer.send("t", b"after", key=key).result(10).partition == 0
+            with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+                producer.send("t", b"nowhere", partition=3)
+        assert values_in(log) == [b"after"]
 
 
 # Futures --------------------------------------------------------------------------------------------------------------

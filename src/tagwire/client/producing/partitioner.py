@@ -130,11 +130,15 @@ class TopicPartitioner:
         self.asks = function is not None
         self._hashes_null = hashing.hashes_null
         self._topic_partitions = [TopicPartition(topic.name, index) for index in range(len(topic.partitions))]
-        led = [index for index, partition in topic.partitions.items() if partition.leader != NO_NODE]
-        self.sticky = StickyPartition(led or len(self._topic_partitions))
+        self._led = _led(topic)
+        self.sticky = StickyPartition(self._led or len(self._topic_partitions))
 
     def __len__(self) -> int:
         return len(self._topic_partitions)
+
+    def is_of(self, topic: TopicMetadata) -> bool:
+        """Whether it is as one that was made of this would be: of as many partitions, the same ones with a leader."""
+        return len(topic.partitions) == len(self) and _led(topic) == self._led
 
     @property
     def hashes_by_column(self) -> bool:
@@ -184,3 +188,7 @@ class TopicPartitioner:
         """A batch of `size` bytes is closed, and gets no more records."""
         if partition == self.sticky.current:
             self.sticky.update(size, self._batch_bytes)
+
+
+def _led(topic: TopicMetadata) -> list[int]:
+    return [index for index, partition in topic.partitions.items() if partition.leader != NO_NODE]

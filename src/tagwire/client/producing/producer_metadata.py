@@ -82,6 +82,13 @@ class ProducerMetadata:
             if known is not None:
                 self._remember(known)
 
+    def take_news(self, name: str) -> None:
+        """What was heard of a topic, since somebody looked for its leaders, is what its records go by from now on: made
+        anew it may have fewer partitions, and what goes to others is failed."""
+        topic, partitioner = self._network.known_topic(name), self._known.get(name)
+        if topic is not None and partitioner is not None and not partitioner.is_of(topic):
+            self._remember(topic)
+
     def _remember(self, topic: TopicMetadata) -> TopicPartitioner:
         compression = self._settings.topic_compression.get(topic.name, self._settings.compression)
         partitioner = TopicPartitioner(

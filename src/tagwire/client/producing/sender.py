@@ -270,6 +270,7 @@ class Sender:
 
         def found(partitions: Mapping[int, PartitionMetadata | KafkaError] | None, error: Exception | None) -> None:
             missing = _expected(error)
+            self._metadata.take_news(topic)
             for batch in self._ready():
                 tp = batch.topic_partition
                 if tp.topic == topic:
