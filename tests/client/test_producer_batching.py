@@ -15,6 +15,8 @@ import pytest
 
 from tagwire import records
 from tagwire.client import Client, Delivery, Producer, ProducerOptions, RecordMetadata, partition_of
+from tagwire.client.config import ProduceSettings
+from tagwire.client.producing.settings import settings_of
 from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, TagwireError
 
 from .fake_broker import SERVED, FakeCluster, Late, Silence
@@ -48,6 +50,20 @@ def test_what_comes_within_linger_goes_out_together_and_not_before(cluster: Fake
         last.result(10)
         assert first.done()
     assert [after - base for base, after, _ in log.batches] == [1, 8]
+
+
+def test_what_lingers_for_longer_than_a_batch_has_time_has_as_much_time_beside_it() -> None:
+    assert settings_of(ProduceSettings(), {"linger": 200})[0].timeout == 320
+    assert settings_of(ProduceSettings(linger=120.0), {})[0].timeout == 240
+    assert settings_of(ProduceSettings(), {"linger": 119})[0].timeout == 120
+
+
+def test_a_batch_that_would_have_no_time_left_after_it_lingered_is_refused(cluster: FakeCluster) -> None:
+    with pytest.raises(ConfigError, match=r"timeout=5: .* linger=5 seconds"):
+        Producer(cluster.bootstrap, linger=5, timeout=5)
+    properties = {"bootstrap.servers": cluster.bootstrap, "linger.ms": 900, "delivery.timeout.ms": 700}
+    with pytest.raises(ConfigError, match=r"timeout=0\.7: .* linger=0\.9 seconds"):
+        Producer(properties)
 
 
 def test_a_full_batch_does_not_wait(cluster: FakeCluster) -> None:

@@ -157,7 +157,25 @@ def _produce_settings(defaults: ProduceSettings, options: dict[str, Any]) -> Pro
     is_idempotent = settings.acks == _ALL if settings.idempotence is None else settings.idempotence
     if is_idempotent and settings.acks != _ALL:
         raise ConfigError(f"acks={settings.acks}: a producer with idempotence needs acks=all; say idempotence=False")
-    return replace(settings, idempotence=is_idempotent)
+    is_told = "timeout" in options or defaults.timeout != ProduceSettings().timeout
+    return _outlasting_linger(replace(settings, idempotence=is_idempotent), is_told=is_told)
+
+
+def _outlasting_linger(settings: ProduceSettings, *, is_told: bool) -> ProduceSettings:
+    """The time of a batch counts from its first record: one that lingers has to have some left when it goes out, or it
+    is failed without having been sent. Source: Kafka's KafkaProducer (configureDeliveryTimeout).
+
+    Args:
+        is_told: whether somebody has said how long that is.
+    """
+    if not settings.linger or settings.linger < settings.timeout:
+        return settings
+    if is_told:
+        raise ConfigError(
+            f"timeout={settings.timeout:g}: records wait for others for linger={settings.linger:g} seconds of it, and "
+            "none would be sent; allowed is more than that"
+        )
+    return replace(settings, timeout=settings.linger + settings.timeout)
 
 
 def _of_dialect(settings: ProduceSettings) -> ProduceSettings:
