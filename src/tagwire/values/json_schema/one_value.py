@@ -127,7 +127,9 @@ def _integer(limit: int) -> Text:
 
 
 def _string(shape: Shape) -> Text:
-    choices = None if shape.choices is None else frozenset(map(json.loads, shape.choices))
+    choices = None
+    if shape.choices is not None:
+        choices = frozenset(one for one in map(json.loads, shape.choices) if type(one) is str)
 
     def write(value: Any) -> str:
         if type(value) is not str or (choices is not None and value not in choices):

@@ -19,6 +19,7 @@ with Needs("arrow"):
 from tagwire.values.json_schema import shapes
 from tagwire.values.json_schema.one_value import NotPlain, Text, text_of
 from tagwire.values.json_schema.shapes import Property, Shape
+from tagwire.values.schemas import is_encodable
 
 _CONTROL: Final = "[\\x00-\\x1f]"
 _ESCAPES: Final = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
@@ -196,7 +197,7 @@ def _string(column: pa.Array, shape: Shape) -> _Written:
     bad = None
     if shape.choices is not None:
         allowed = [json.loads(one) for one in shape.choices]
-        values = pa.array([one for one in allowed if isinstance(one, str)], column.type)
+        values = pa.array([one for one in allowed if isinstance(one, str) and is_encodable(one)], column.type)
         bad = pc.and_(pc.invert(pc.is_in(column, values)), column.is_valid())
     return _Written(_escaped(column), bad, '"', '"')
 
