@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,6 +106,28 @@ def test_a_client_speaks_through_it_as_without_it_and_is_recorded(tmp_path: Path
     assert str(found[0].broker) == bootstrap
     assert not losses.counts
     assert (passed.connections, passed.left_out, passed.failure) == (1, 0, None)
+
+
+def test_a_broker_that_resets_at_once_ends_the_clients_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = asyncio.open_connection
+
+    async def reset(*address: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """What the system tells of a connection that was reset as soon as it was made: no address."""
+        reader, writer = await connect(*address)
+        monkeypatch.setattr(writer, "get_extra_info", lambda _: None)
+        return reader, writer
+
+    monkeypatch.setattr(asyncio, "open_connection", reset)
+    passed = Passed()
+    with (
+        echo() as upstream,
+        tapped(upstream, Files(tmp_path / "out", passed), passed) as address,
+        socket.create_connection(address, SECONDS) as client,
+    ):
+        assert client.recv(1) == b""
+    assert (passed.connections, passed.bytes) == (1, 0)
 
 
 def test_bytes_pass_unchanged_whatever_they_are_and_the_end_of_one_side_is_handed_on(tmp_path: Path) -> None:

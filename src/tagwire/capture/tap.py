@@ -173,9 +173,12 @@ class Tap:
             _log.warning("%s cannot be reached: %s", address_text(self._upstream), error.strerror or error)
             writer.close()
             return
-        client = Endpoint(*writer.get_extra_info("peername")[:2])
-        broker = Endpoint(*up_writer.get_extra_info("peername")[:2])
-        recording = Recording(client, broker)
+        ends = [end.get_extra_info("peername") for end in (writer, up_writer)]
+        if None in ends:  # reset before it could be asked for: nothing passed
+            writer.close()
+            up_writer.close()
+            return
+        recording = Recording(*(Endpoint(*end[:2]) for end in ends))
         redaction = None if self._keep_credentials else Redaction()
         self._files.write(recording.opened(_now()))
         try:
