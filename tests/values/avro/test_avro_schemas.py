@@ -123,6 +123,13 @@ def test_named_types_that_double_at_each_level_are_refused_before_they_are_worke
         FORMAT.reader_schema(schema(inner))
 
 
+def test_a_namespace_or_an_enums_default_that_is_null_is_as_if_it_were_not_there() -> None:
+    inner = {"type": "enum", "name": "E", "namespace": None, "symbols": ["A"], "default": None}
+    outer = {**record(("a", inner), ("b", "x.E")), "namespace": "x"}
+    assert FORMAT.reader_schema(schema(outer)).type == pa.struct([("a", pa.string()), ("b", pa.string())])
+    assert FORMAT.reader_schema(schema({**record(("a", "int")), "namespace": None})).type.num_fields == 1
+
+
 def test_names_are_found_in_their_namespaces_and_in_the_schemas_that_are_referred_to() -> None:
     money = schema(record(("cents", "long"), name="Money", namespace="com.shop"))
     order = schema(

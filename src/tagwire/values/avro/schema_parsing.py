@@ -162,7 +162,7 @@ class _Parser:
                 raise _wrong(path, f"enum {full} has a symbol twice")
             if not all(map(is_encodable, symbols)):
                 raise _wrong(path, f"enum {full} has a symbol with half a surrogate pair")
-            default = given.get("default", NO_DEFAULT)
+            default = NO_DEFAULT if given.get("default") is None else given["default"]
             if default is not NO_DEFAULT and default not in symbols:
                 raise _wrong(path, f"the default {_short(default)} of enum {full} is none of its symbols")
             node = Node("enum", name=full, aliases=aliases, symbols=symbols, default=default, min_bytes=1)
@@ -212,7 +212,8 @@ class _Parser:
 
 def _full_name(given: dict[str, object], namespace: str, path: str) -> tuple[str, str]:
     """The full name of a named type, and the namespace inside it."""
-    name, own = given.get("name"), given.get("namespace", namespace)
+    name, own = given.get("name"), given.get("namespace")
+    own = namespace if own is None else own  # null is as if it were not there, as Java has it
     if not isinstance(name, str) or not isinstance(own, str):
         raise _wrong(path, f"a type has the name {_short(name)}, the namespace {_short(own)}")
     if "." in name:
