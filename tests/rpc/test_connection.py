@@ -121,6 +121,13 @@ def test_an_answer_that_cannot_be_encoded_leaves_its_request_to_be_answered() ->
     assert isinstance(pair.respond(request, messages.MetadataResponse()), Response)
 
 
+@pytest.mark.parametrize("given", [2_147_483_640, 2_147_483_647])
+def test_after_a_reserved_correlation_id_that_is_given_the_next_is_the_lowest(given: int) -> None:
+    client = Connection("client", client_id="c")
+    frames = [client.send(metadata_request(), 1, correlation_id=given), client.send(metadata_request(), 1)]
+    assert [int.from_bytes(frame[8:12], "big", signed=True) for frame in frames] == [given, -2_147_483_648]
+
+
 def test_correlation_ids_skip_those_kept_for_sasl() -> None:
     client = Connection("client")
     frames = [client.send(metadata_request(), 1, correlation_id=2_147_483_638)]

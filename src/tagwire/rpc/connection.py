@@ -212,7 +212,7 @@ class Connection:
         else:
             header = around[0] + number.to_bytes(CORRELATION_ID_BYTES, "big", signed=True) + around[1]
         following = number + 1
-        self._next_correlation_id = LOWEST_CORRELATION_ID if following == FIRST_RESERVED_CORRELATION_ID else following
+        self._next_correlation_id = LOWEST_CORRELATION_ID if following >= FIRST_RESERVED_CORRELATION_ID else following
         if not (api == ApiKey.PRODUCE and getattr(message, "acks", None) == 0):
             self._due.append(_Due(api, version, number))
         return b"".join((size_prefix(len(header) + len(body)), header, body))
