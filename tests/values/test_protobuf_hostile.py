@@ -12,7 +12,7 @@ import pytest
 
 from tagwire.values.protobuf.protobuf_format import ProtobufDecoder
 
-from .protobuf_schemas import FORMAT, decoded, message_class, proto2, proto3
+from .protobuf_schemas import FORMAT, decoded, message_class, proto, proto2, proto3
 
 SCHEMA = proto3(
     "int32 x = 1; string s = 2; repeated fixed32 p = 3; N n = 4; repeated N ns = 5; map<string, int32> m = 6;",
@@ -53,6 +53,15 @@ def test_a_broken_value_is_bad_alone_and_has_a_reason(name: str, capfd: pytest.C
     assert reason.startswith("the bytes are no t.M: ")
     assert "\n" not in reason
     assert capfd.readouterr() == ("", "")
+
+
+def test_messages_whose_names_differ_in_a_dot_alone_are_judged_each_by_itself() -> None:
+    inner = "message A { message B { repeated fixed32 p = 1; } }"
+    schema = proto(f'syntax = "proto3"; package t; {inner} message A_B {{ bytes p = 1; }}')
+    broken = b"\x0a\x05abcde"
+    for name, indexes, bad in (("t.A_B", (1,), False), ("t.A.B", (0, 0), True)):
+        decoder = FORMAT.reader_schema(schema, name).decoder(schema, None, indexes)
+        assert decoder.decode(pa.array([broken] * 20, pa.binary()))[1].to_pylist() == [bad] * 20
 
 
 def test_reasons_tell_where() -> None:

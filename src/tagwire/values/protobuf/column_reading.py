@@ -122,7 +122,8 @@ def _with_what_decides(plan: MessagePlan, whole: MessagePlan) -> MessagePlan:
 
 def _rows_message(message: Descriptor) -> type[Message]:
     """A message that has many of these, each a row."""
-    pool, name = message.file.pool, f"Rows_{message.full_name.replace('.', '_')}"
+    # M.N and M_N are two messages, and have two names here.
+    pool, name = message.file.pool, f"Rows_{message.full_name.replace('_', '_u').replace('.', '_d')}"
     try:
         return GetMessageClass(pool.FindMessageTypeByName(f"tagwire.rows.{name}"))
     except KeyError:
