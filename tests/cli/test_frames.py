@@ -53,6 +53,14 @@ def test_frames_that_follow_each_other_are_a_line_each(run):
     assert [json.loads(line)["api"] for line in ran.out.splitlines()] == ["ApiVersions", "Metadata"]
 
 
+def test_a_header_that_is_wrong_is_told_at_its_byte_and_read_where_java_reads_it(run):
+    wrong = REQUEST.replace(b"app", b"a\xffp")
+    ran = run("decode", "--frame", "--json", "--hex", (ASKS + wrong).hex())
+    assert f"RequestHeader v2, client_id at byte {len(ASKS) + 15}: not UTF-8" in ran.err
+    ran = run("decode", "--frame", "--json", "--lenient", "--hex", (ASKS + wrong).hex())
+    assert [json.loads(line)["header"]["clientId"] for line in ran.out.splitlines()] == ["app", "a\ufffdp"]
+
+
 def test_every_byte_of_a_frame_is_annotated(run):
     data = ASKS + REQUEST
     ran = run("decode", "--frame", "--annotate", "--json", "--hex", data.hex())

@@ -35,7 +35,9 @@ class Frame:
 
     def document(self, data: bytes, *, lenient: bool) -> dict[str, Any]:
         """What it says. Raises DecodeError, with positions counted from the first byte of `data`."""
-        header = self.header.decode(data[self.start + _SIZE_BYTES : self.header_end], self.header_version)
+        head = self.start + _SIZE_BYTES
+        with _behind(head):
+            header = self.header.decode(data[head : self.header_end], self.header_version, lenient=lenient)
         with _behind(self.header_end):
             body = self.body.decode(data[self.header_end : self.end], self.version, lenient=lenient)
         return {
