@@ -142,6 +142,16 @@ def test_a_topic_that_exists_is_not_created_again(wire):
     assert create(wire, validate_only=True).error_code == Error.TOPIC_ALREADY_EXISTS
 
 
+def test_a_name_that_differs_from_another_in_dots_and_underscores_alone_is_refused_until_that_is_deleted(wire):
+    assert create(wire, name="a.b_c").error_code == 0
+    assert create(wire, name="a_b.c").error_code == Error.INVALID_TOPIC_EXCEPTION
+    assert wire.metadata("a_b_c", create=True).topics[0].error_code == Error.INVALID_TOPIC_EXCEPTION
+    assert create(wire, name="a.b_c").error_code == Error.TOPIC_ALREADY_EXISTS
+    deleted = wire.ask(messages.DeleteTopicsRequest(topic_names=["a.b_c"], timeout_ms=1000), 5).responses[0]
+    assert deleted.error_code == 0
+    assert create(wire, name="a_b.c").error_code == 0
+
+
 def test_a_name_given_twice_is_refused_and_the_others_are_created(wire):
     topics = [Create.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("a", "b", "a")]
     answer = wire.ask(Create(topics=topics), 7)

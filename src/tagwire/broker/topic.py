@@ -69,3 +69,8 @@ def check_topic_name(name: str) -> None:
             Error.INVALID_TOPIC_EXCEPTION,
             f"topic name {shown!r} is not 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', or is '.' or '..'",
         )
+
+
+def unified(name: str) -> str:
+    """A name as Kafka compares it with those of other topics. Source: Kafka's Topic."""
+    return name.replace(".", "_")

@@ -15,7 +15,7 @@ from tagwire.broker.storage.files import Files, problem_of
 from tagwire.broker.storage.loading import open_log
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.unopened_log import UnopenedLog
-from tagwire.broker.topic import INTERNAL, Topic, to_go_on_without
+from tagwire.broker.topic import INTERNAL, Topic, to_go_on_without, unified
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import ConfigError, StorageError
 from tagwire.partitions import TopicPartition
@@ -54,6 +54,7 @@ class TopicTable:
         self.version = 0
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
+        self._alike: dict[str, dict[str, None]] = {}  # names by `unified`
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(sorted(self._by_name.values(), key=lambda topic: topic.name))  # a copy: threads iterate too
@@ -168,7 +169,17 @@ class TopicTable:
             partition.leadership = self._image.elect(partition.leadership)  # nodes may have stopped since it was placed
         self.partition_count += len(new)
         self._by_name[topic.name] = topic
+        self._alike.setdefault(unified(topic.name), {})[topic.name] = None
         self._by_id[topic.topic_id] = topic
+        self.version += 1
+
+    def _remove(self, topic: Topic) -> None:
+        del self._by_name[topic.name], self._by_id[topic.topic_id]
+        alike = self._alike[unified(topic.name)]
+        del alike[topic.name]
+        if not alike:
+            del self._alike[unified(topic.name)]
+        self.partition_count -= len(topic.partitions)
         self.version += 1
 
     def recovery_points(self) -> dict[TopicPartition, int]:

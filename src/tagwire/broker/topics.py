@@ -24,7 +24,7 @@ from tagwire.broker.storage.data_directory import MAX_PARTITIONS, DataDirectory,
 from tagwire.broker.storage.files import Files, UnsettledError, problem_of
 from tagwire.broker.storage.loading import create_log, open_log
 from tagwire.broker.storage.log import PartitionLog
-from tagwire.broker.topic import INTERNAL, NewTopic, Replicas, Topic, check_topic_name
+from tagwire.broker.topic import INTERNAL, NewTopic, Replicas, Topic, check_topic_name, unified
 from tagwire.broker.topic_config import DIALECT, TopicConfig
 from tagwire.broker.topic_table import TopicTable
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
@@ -93,6 +93,12 @@ class Topics(TopicTable):
         check_topic_name(name)
         if name in INTERNAL:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {name} is the broker's own")
+        alike = next(iter(self._alike.get(unified(name), ())), name)
+        if alike != name and name not in self._by_name:
+            problem = (
+                f"topic name {name!r} is that of topic {alike} but for '.' and '_', which metrics do not tell apart"
+            )
+            raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, problem)
         return self._check_new(name, partitions, configs)
 
     def _check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> TopicConfig:
@@ -408,9 +414,7 @@ class Topics(TopicTable):
                     outcomes[key] = _not_deleted(topic, error)
                 return [outcomes[topic.topic_id] for topic in topics]
             for topic in deleted.values():
-                del self._by_name[topic.name], self._by_id[topic.topic_id]
-                self.partition_count -= len(topic.partitions)
-                self.version += 1
+                self._remove(topic)
                 for partition in topic.partitions:
                     partition.mark_deleted()
             await self._side_by_side(self._discard_settled(topic) for topic in deleted.values())
