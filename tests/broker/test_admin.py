@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import socket
+import struct
+import threading
 
 import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker
 from tagwire.errors import Error
+
+from ..limits import wait_until
 
 
 def add_partitions(wire, *wanted, version=3, validate_only=False):
@@ -91,6 +96,37 @@ def test_there_are_no_more_topics_and_partitions_than_the_broker_allows(tmp_path
         assert add_partitions(wire, ("a", 3))[0].error_code == 0
         assert wire.metadata("c", create=True).topics[0].error_code == Error.POLICY_VIOLATION
         assert sorted(topic.name for topic in wire.metadata().topics) == ["a", "b"]
+
+
+@pytest.mark.parametrize("by_metadata", [False, True])
+def test_a_client_that_goes_away_makes_no_room_for_more_topics_while_its_own_is_created(
+    tmp_path, connect, monkeypatch, by_metadata
+):
+    with Broker(tmp_path / "data", max_topics=1) as broker:
+        begun, go_on, rename = threading.Event(), threading.Event(), broker.disk.rename
+
+        def held(*paths):
+            begun.set()
+            assert go_on.wait(30)
+            rename(*paths)
+
+        monkeypatch.setattr(broker.disk, "rename", held)
+        wire, leaving = connect(broker.bootstrap), connect(broker.bootstrap)
+        wire.metadata()
+        topic = messages.MetadataRequest.MetadataRequestTopic(name="a")
+        if by_metadata:
+            leaving.send(messages.MetadataRequest(topics=[topic]), 12)
+        else:
+            kind = messages.CreateTopicsRequest
+            created = kind.CreatableTopic(name="a", num_partitions=1, replication_factor=1)
+            leaving.send(kind(topics=[created]), 7)
+        assert begun.wait(30)
+        leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        leaving.close()
+        wait_until(lambda: broker.stats()["connections"]["open"] == 1)
+        threading.Timer(1, go_on.set).start()
+        assert wire.create("b").error_code == Error.POLICY_VIOLATION
+        wait_until(lambda: [found.name for found in wire.metadata().topics] == ["a"])
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -23,7 +23,7 @@ class Node:
 
     Attributes:
         settings, cluster_id, data_path, files, topics, transactions, producer_ids, scram_users, quotas, disk,
-            image, controller, authorizer, room_for: the store's.
+            image, controller, authorizer, room_for, creations: the store's.
         node_id, hooks: as given.
         fetch_sessions: of its readers that have one (KIP-227).
         throttles: slow down who takes more than the quotas.
@@ -45,6 +45,7 @@ class Node:
         self.controller = store.controller
         self.authorizer = store.authorizer
         self.room_for = store.room_for
+        self.creations = store.creations
         self.node_id = node_id
         self.hooks = hooks
         self._mutations = store.mutations

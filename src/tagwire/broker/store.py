@@ -25,6 +25,7 @@ from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.quotas.stored import ClientQuotas
 from tagwire.broker.quotas.throttles import mutation_meters
 from tagwire.broker.scram_users import ScramUsers
+from tagwire.broker.serial_tasks import SerialTasks
 from tagwire.broker.settings import Settings
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.files import Files
@@ -60,6 +61,7 @@ class Store:
         disk: threads for reading files.
         image: which nodes there are, and which of them does what.
         controller: who changes that.
+        creations: what is created within its `room_for` goes on when whoever asked for it goes away, and keeps it.
         authorizer: what decides who may do what; None where everybody may do everything.
     """
 
@@ -87,6 +89,7 @@ class Store:
             self.image = image(self._data.node_id)
             self.topics = Topics(files, self._data, self._commits, self.disk, settings.fsync, self.image)
             self.topics.when_deleted = self._forget_topics
+            self.creations = SerialTasks()
             self.controller = Controller(self.topics, self.image)
             self._groups: Groups | None = None
             self._starts_groups = False

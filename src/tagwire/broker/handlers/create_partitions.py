@@ -26,7 +26,10 @@ Response = messages.CreatePartitionsResponse
 async def create_partitions(call: Call[Request]) -> Response:
     until = deadline(call.request)
     mutations = call.broker.throttles.mutations(call, CREATE_PARTITIONS_THROTTLED)
-    results = [await _result(call, wanted, times, until, mutations) for wanted, times in named(call.request.topics)]
+    results = [
+        await call.broker.creations.run_concurrently(_result(call, wanted, times, until, mutations))
+        for wanted, times in named(call.request.topics)
+    ]
     return Response(results=results, throttle_time_ms=mutations.throttle_time_ms)
 
 

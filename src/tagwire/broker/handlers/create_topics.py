@@ -57,7 +57,7 @@ async def create_topics(call: Call[Request]) -> Response:
         if is_over(until):
             results += [_refusal(wanted.name, TIMED_OUT) for wanted, _ in some]
         else:
-            results += await _create(call, some, until, mutations)
+            results += await call.broker.creations.run_concurrently(_create(call, some, until, mutations))
     return Response(topics=results, throttle_time_ms=mutations.throttle_time_ms)
 
 

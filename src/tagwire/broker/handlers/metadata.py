@@ -94,14 +94,18 @@ async def _create(broker: Node, name: str, create: Mutations | None) -> Topic:
     if create is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        with broker.room_for(topics=1, partitions=broker.settings.num_partitions):
-            create.count(broker.settings.num_partitions)
-            return await broker.topics.create(name, broker.settings.num_partitions, {})
+        return await broker.creations.run_concurrently(_created(broker, name, create))
     except KafkaError as error:
         found = broker.topics.get(name)
         if error.error is Error.TOPIC_ALREADY_EXISTS and found is not None:  # by another client, meanwhile
             return found
         raise
+
+
+async def _created(broker: Node, name: str, create: Mutations) -> Topic:
+    with broker.room_for(topics=1, partitions=broker.settings.num_partitions):
+        create.count(broker.settings.num_partitions)
+        return await broker.topics.create(name, broker.settings.num_partitions, {})
 
 
 def _describe(broker: Node, topic: Topic) -> Response.MetadataResponseTopic:
