@@ -115,6 +115,38 @@ def test_groups_of_all_brokers_are_listed_once(cluster: FakeCluster, admin: Admi
     assert sorted(requested_nodes(cluster, "ListGroups")) == [0, 1]
 
 
+def test_what_is_gone_by_the_second_attempt_is_not_listed(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.ListTransactionsResponse
+    cluster.serve({66: (0, 1)}, {})
+    listed = kind.TransactionState(transactional_id="gone", producer_id=1, transaction_state="Empty")
+    cluster.script(
+        "ListTransactions",
+        lambda _: kind(transaction_states=[listed]),
+        lambda _: kind(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS),
+        lambda _: kind(transaction_states=[]),
+        lambda _: kind(transaction_states=[]),
+    )
+    assert admin.list_transactions() == []
+
+
+def test_offsets_that_are_gone_by_the_second_attempt_are_not_told(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.OffsetFetchResponse
+
+    def told(*partitions: Any) -> Any:
+        topics = [kind.OffsetFetchResponseTopics(name="t", partitions=list(partitions))]
+        return lambda _: kind(groups=[kind.OffsetFetchResponseGroup(group_id="g", topics=topics)])
+
+    def partition(index: int, offset: int, error: Error = Error.NONE) -> Any:
+        return kind.OffsetFetchResponsePartitions(partition_index=index, committed_offset=offset, error_code=error)
+
+    cluster.script(
+        "OffsetFetch",
+        told(partition(0, 5), partition(1, -1, Error.UNSTABLE_OFFSET_COMMIT)),
+        told(partition(0, -1), partition(1, 7)),
+    )
+    assert admin.group_offsets("g", ["t"]) == {TopicPartition("t", 1): OffsetAndMetadata(7)}
+
+
 def test_members_are_described_with_what_they_hold(admin: Admin) -> None:
     found = admin.describe_groups(["g"])["g"]
     assert (found.state, found.type, found.assignor, found.coordinator) == ("Stable", "classic", "range", 1)

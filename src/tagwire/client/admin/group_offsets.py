@@ -51,6 +51,7 @@ class GroupOffsets(AdminApi):
         found: dict[TopicPartition, OffsetAndMetadata] = {}
 
         async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
+            found.clear()  # of a round before, since when offsets may have been deleted
             for node, _ in await self._by_coordinator(left, GROUP, deadline):
                 connection = await self._network.connection(node, deadline)
                 request = _fetch_request(connection, group, wanted)

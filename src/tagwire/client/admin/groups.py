@@ -89,6 +89,7 @@ class Groups(AdminApi):
                     self._require(connection, request.api_key, LIST_GROUPS_TYPES if types else LIST_GROUPS_STATES)
                 return node, await self._network.request(connection, request, deadline)
 
+            found.clear()  # of a round before, since when groups may have gone
             brokers = (await self._network.refresh([], deadline)).brokers
             for told in await gather(map(listed, brokers), self._network.now):
                 if isinstance(told, Exception):

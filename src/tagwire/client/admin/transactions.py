@@ -81,6 +81,7 @@ class Transactions(AdminApi):
         found: dict[str, TransactionListing] = {}
 
         async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
+            found.clear()  # of a round before, since when some may have been forgotten
             for node in (await self._network.refresh([], deadline)).brokers:
                 connection = await self._network.connection(node, deadline)
                 if longer_than_ms >= 0:
