@@ -267,6 +267,18 @@ def test_what_is_added_to_a_list_by_two_at_a_time_is_all_added(on_topics):
     on_topics(scenario)
 
 
+def test_what_is_added_to_a_list_twice_at_once_is_in_it_once(on_topics):
+    async def scenario(topics):
+        name = "leader.replication.throttled.replicas"
+        await topics.create("t", 1, {name: "0:0"})
+        one = Alteration(TOPIC, "t", [Change(name, APPEND, "1:0, 1:0,0:0")])
+        outcomes = await alter_all(SimpleNamespace(topics=topics), [one], in_steps, validate_only=False)
+        assert list(outcomes.values()) == [None]
+        assert topics.get("t").configs[name] == "0:0,1:0"
+
+    on_topics(scenario)
+
+
 def test_what_is_set_as_a_whole_leaves_nothing_of_what_another_sets_meanwhile(on_topics):
     async def scenario(topics):
         await topics.create("t", 1, {})

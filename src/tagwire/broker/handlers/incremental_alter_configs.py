@@ -150,5 +150,5 @@ def _value(topic: Topic, change: Change) -> str | None:
     held = told.split(",") if told else []
     requested = [part.strip() for part in value.split(",")]
     if operation == APPEND:
-        return ",".join([*held, *(part for part in requested if part not in held)])
+        return ",".join([*held, *dict.fromkeys(part for part in requested if part not in held)])
     return ",".join(part for part in held if part not in requested)
