@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +17,7 @@ from tagwire.broker.producer_ids import FILE, ProducerIds
 from tagwire.broker.storage.files import Files
 from tagwire.errors import Error
 from tagwire.records import Record, read, write
-from tagwire.records.internal_topics import TRANSACTIONS, decode_record
+from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS, decode_record
 
 from ...limits import wait_until
 from ..asking import committed_values
@@ -505,6 +507,39 @@ def test_a_transaction_in_a_partition_that_is_offline_cannot_be_ended_there_and_
     broker.disk.fail("sync", times=1)
     assert mark(wire, who, 0) is Error.KAFKA_STORAGE_ERROR
     assert mark(wire, who, 0) is Error.KAFKA_STORAGE_ERROR  # it is offline by then
+
+
+def test_offsets_are_committed_by_a_marker_though_the_client_that_asks_for_it_goes_away(
+    wire, topic, broker, connect, monkeypatch
+):
+    who = initialize(wire)
+    add_offsets(wire, who)
+    assert commit_offset(wire, who, 7) is Error.NONE
+    begun, go_on, sync = threading.Event(), threading.Event(), broker.disk.sync
+
+    def held(fd):
+        begun.set()
+        assert go_on.wait(30)
+        sync(fd)
+
+    request = messages.WriteTxnMarkersRequest
+    marker = request.WritableTxnMarker(
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        transaction_result=True,
+        topics=[request.WritableTxnMarkerTopic(name=OFFSETS, partition_indexes=[0])],
+        coordinator_epoch=0,
+    )
+    leaving = connect(broker.bootstrap)
+    leaving.metadata()
+    monkeypatch.setattr(broker.disk, "sync", held)
+    leaving.send(request(markers=[marker]), 1)
+    assert begun.wait(30)
+    leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+    leaving.close()
+    wait_until(lambda: broker.stats()["connections"]["open"] == 1)
+    go_on.set()
+    wait_until(lambda: committed(wire, stable=True) == (7, Error.NONE), 5)
 
 
 def test_a_marker_of_a_later_coordinator_epoch_keeps_no_later_transaction_from_its_end(wire, topic):

@@ -44,7 +44,7 @@ async def _mark(call: Call[Request], marker: Request.WritableTxnMarker, topic: s
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     try:
         partition.leadership.check_leader(call.broker.node_id)
-        await call.broker.transactions.mark(
+        await call.broker.transactions.mark_for_another(
             TopicPartition(topic, index),
             marker.producer_id,
             marker.producer_epoch,

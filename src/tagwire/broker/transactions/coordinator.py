@@ -315,6 +315,23 @@ class Transactions:
         del self._marked[transaction.transactional_id]
         return done
 
+    async def mark_for_another(
+        self, where: TopicPartition, producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int
+    ) -> None:
+        """As `mark`, for whoever asks for this one partition. It goes on when he goes away: what ends in the log has to
+        end in memory.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. StorageError: the disk refused.
+        """
+        marking = self.mark(where, producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
+        try:
+            await self._serial.run_concurrently(marking)
+        except KafkaError as error:
+            if isinstance(error.__cause__, StorageError):
+                raise error.__cause__ from None
+            raise
+
     async def mark(
         self,
         where: TopicPartition,
@@ -331,9 +348,7 @@ class Transactions:
                 with a later epoch, which an administrator wrote, does not fence it.
 
         Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED; COORDINATOR_NOT_AVAILABLE: the disk
-                refused this coordinator.
-            StorageError: it refused somebody else, who asked for this one partition.
+            KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, COORDINATOR_NOT_AVAILABLE.
         """
         partition = self._topics.partition(*where)
         if partition is not None:
@@ -348,8 +363,6 @@ class Transactions:
                     later = max((each.coordinator_epoch for each in known), default=first)
                     await partition.append(_marker(producer_id, epoch, later, commit=commit), decides=True)
             except StorageError as error:
-                if coordinator_epoch is not None:
-                    raise
                 raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         if where[0] == OFFSETS:
             self._groups().end_transaction(producer_id, committed=commit)
