@@ -349,6 +349,19 @@ class ConsumerWalks:
             consumer.close(leave=leave)
             assert len(walk.admin.describe_groups([group])[group].members) == members
 
+    @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+    def test_a_static_member_that_comes_back_with_topics_has_no_pattern_any_more(
+        self, walk: Walk, protocol: str
+    ) -> None:
+        topic, other, group = walk.topic(), walk.topic(), walk.name()
+        first = member(walk, group, protocol, instance_id="one")
+        first.subscribe(pattern=f"{topic}|{other}")
+        polled_until(lambda: len(first.assignment()) == 2, first)
+        first.close()
+        with member(walk, group, protocol, instance_id="one") as again:
+            again.subscribe(topic)
+            polled_until(lambda: again.assignment() == {(topic, 0)}, again)
+
     @pytest.mark.parametrize("leave", [None, False])
     @pytest.mark.parametrize("protocol", ["classic", "consumer"])
     def test_a_static_member_that_has_not_left_may_be_started_again_at_once(

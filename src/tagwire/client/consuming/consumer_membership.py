@@ -261,7 +261,8 @@ class ConsumerMembership:
             version = connection.version(ApiKey.CONSUMER_GROUP_HEARTBEAT)
         except UnsupportedVersionError as error:
             raise UnsupportedVersionError(f"group {self._settings.group!r}: {NOT_SERVED} ({error})") from None
-        if self._pattern is not None and version < CONSUMER_GROUP_HEARTBEAT_PATTERN:
+        takes_pattern = version >= CONSUMER_GROUP_HEARTBEAT_PATTERN
+        if self._pattern is not None and not takes_pattern:
             raise UnsupportedVersionError(
                 f"group {self._settings.group!r}: {connection.broker} takes no pattern with group.protocol=consumer, "
                 f"which needs ConsumerGroupHeartbeat v{CONSUMER_GROUP_HEARTBEAT_PATTERN} (Kafka 4.0): "
@@ -269,7 +270,7 @@ class ConsumerMembership:
             )
         self.metrics.heartbeat_sent()
         self._may_be_known = True
-        return self._fields.request(self.epoch, self._topics, self._pattern, self._owned)
+        return self._fields.request(self.epoch, self._topics, self._pattern, self._owned, takes_pattern=takes_pattern)
 
     def _refusal(self, told: str | None) -> str:
         return f"ConsumerGroupHeartbeat of group {self._settings.group!r}" + (f": {told}" if told else "")

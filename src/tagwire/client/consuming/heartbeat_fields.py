@@ -54,12 +54,19 @@ class HeartbeatFields:
         self._said = replace(self._said, owned=None)
 
     def request(
-        self, epoch: int, topics: frozenset[str], pattern: str | None, owned: PartitionsById
+        self,
+        epoch: int,
+        topics: frozenset[str],
+        pattern: str | None,
+        owned: PartitionsById,
+        *,
+        takes_pattern: bool = True,
     ) -> messages.ConsumerGroupHeartbeatRequest:
         """The next one, in which all is taken for said.
 
         Args:
             owned: what is assigned and taken, or being taken.
+            takes_pattern: whether the broker knows of patterns.
         """
         settings, said = self._settings, self._said
         is_full = epoch == JOINING or not said.is_full
@@ -70,7 +77,9 @@ class HeartbeatFields:
             message.server_assignor = settings.remote_assignor
         if is_full or topics != said.topics:
             message.subscribed_topic_names = sorted(topics)
-        if pattern != said.pattern or (is_full and pattern is not None):
+        # What a static member does not say is as it was when another process had its instance id.
+        inherits = epoch == JOINING and settings.instance_id is not None and takes_pattern
+        if pattern != said.pattern or (is_full and pattern is not None) or inherits:
             message.subscribed_topic_regex = pattern or ""  # an empty one takes the one before away
         if is_full or owned != said.owned:
             kind = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
