@@ -324,6 +324,23 @@ def test_a_partition_that_is_paused_while_its_records_are_gathered_goes_on_where
     assert offsets(consumer.drained(10)) == [*range(10)]
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_listener_may_unsubscribe(protocol: str) -> None:
+    class Unsubscribing(RebalanceListener):
+        consumer: MemoryConsumer
+
+        def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            self.consumer.call(self.consumer.core.unsubscribe())
+
+    room, listener = Room(), Unsubscribing()
+    room.fill(10)
+    consumer = listener.consumer = subscribed(room, listener, protocol=protocol)
+    assert consumer.poll(30.0) == []
+    assert not consumer.core.assignment
+    consumer.call(consumer.core.subscribe("t", None, None))
+    assert offsets(consumer.drained(10)) == [*range(10)]
+
+
 def test_nothing_is_fetched_before_the_listener_has_heard_of_a_partition() -> None:
     room = Room()
     room.fill(10)

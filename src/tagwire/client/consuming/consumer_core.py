@@ -287,7 +287,8 @@ class ConsumerCore:
             if event.kind is not RebalanceKind.ASSIGNED:
                 self._given.drop(event.partitions)
             event.is_done = True
-            self.work.events.remove(event)
+            if event in self.work.events:  # the listener may have unsubscribed
+                self.work.events.remove(event)
             await self._do(lambda _: self.work.settled(event))
 
     async def _tell_listener(self, kind: RebalanceKind, partitions: Collection[TopicPartition]) -> None:
