@@ -325,6 +325,20 @@ def test_a_partition_that_is_paused_while_its_records_are_gathered_goes_on_where
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_went_wrong_with_a_subscription_is_not_raised_of_the_next(protocol: str) -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room, protocol=protocol, offset_reset="none")
+    consumer.poll()
+    room.pass_time(10)
+    assert consumer.core.work.failures
+    consumer.call(consumer.core.unsubscribe())
+    consumer.call(consumer.core.commit({AT: 0}, None))
+    consumer.call(consumer.core.subscribe("t", None, None))
+    assert offsets(consumer.drained(10)) == [*range(10)]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_listener_may_unsubscribe(protocol: str) -> None:
     class Unsubscribing(RebalanceListener):
         consumer: MemoryConsumer

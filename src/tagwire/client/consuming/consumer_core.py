@@ -436,6 +436,9 @@ class ConsumerCore:
         self._given.forget()
         await self._host.result(lambda: self.work.leave(deadline, reason, leaves=leaves), deadline)
         self.work.events.clear()
+        while self.work.failures:  # of what is not wanted any more
+            self.work.failures.popleft().is_taken = True
+        self._host.wakeup()
         self._call_back()
         if failed is not None:
             raise failed
