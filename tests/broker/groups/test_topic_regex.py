@@ -35,6 +35,9 @@ def test_what_python_and_re2_mean_alike_matches_alike(pattern):
     [
         (r"\Qa.b\E", {"a.b"}),
         (r"\Qa.", set()),
+        (r"\Qaa\E+", {"aaa"}),
+        (r"(?:\Qt1\E?){1,2}", {"t", "t1"}),
+        (r"\Qa.b\E{1}", {"a.b"}),
         (r"[[:lower:]]+", {"orders", "t", "aaa", "ab", "b"}),
         (r"[[:^alpha:]]", {"0"}),
         (r"\p{Lu}\pL+", {"Orders"}),

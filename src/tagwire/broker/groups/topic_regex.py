@@ -413,6 +413,10 @@ class _Parser:
         if character == "Q":
             close = self._text.find("\\E", self._at)
             quoted = self._text[self._at :] if close < 0 else self._text[self._at : close]
+            if len(quoted) > 1 and close >= 0 and self._text[close + 2 : close + 3] in ("*", "+", "?", "{"):
+                close -= 1  # what follows repeats the last character alone: it is quoted apart
+                self._text = f"{self._text[:close]}\\E\\Q{self._text[close:]}"
+                quoted = quoted[:-1]
             self._at = len(self._text) if close < 0 else close + 2
             start, end = self._empty()
             for one in quoted:
