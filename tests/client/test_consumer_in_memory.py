@@ -13,6 +13,7 @@ from tagwire import messages
 from tagwire.client import RebalanceListener
 from tagwire.errors import (
     CommitFailedError,
+    ConsumerStateError,
     Error,
     KafkaError,
     RemoteProtocolError,
@@ -336,6 +337,22 @@ def test_what_went_wrong_with_a_subscription_is_not_raised_of_the_next(protocol:
     consumer.call(consumer.core.commit({AT: 0}, None))
     consumer.call(consumer.core.subscribe("t", None, None))
     assert offsets(consumer.drained(10)) == [*range(10)]
+
+
+def test_a_subscription_that_is_refused_leaves_the_listener_of_the_one_before() -> None:
+    class Listening(RebalanceListener):
+        def __init__(self) -> None:
+            self.heard: list[TopicPartition] = []
+
+        def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            self.heard += partitions
+
+    room, listener, other = Room(), Listening(), Listening()
+    consumer = subscribed(room, listener)
+    with pytest.raises(ConsumerStateError):
+        consumer.call(consumer.core.subscribe(None, "t.*", other))
+    consumer.poll(10.0)
+    assert (listener.heard, other.heard) == ([AT], [])
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -111,8 +111,8 @@ class ConsumerCore:
             raise wrong("topics", arguments.shown(topics), "one topic or more, or pattern= instead of them")
         if pattern is not None:
             arguments.name("pattern", pattern)
-        self._listener = listener
         await self._do(lambda _: self.work.subscribe(named, pattern, has_listener=listener is not None))
+        self._listener = listener
 
     async def assign(self, partitions: object) -> None:
         """As `Consumer.assign`."""
