@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Admin
-from tagwire.errors import RequestTimeoutError
+from tagwire.client import Admin, Reader
+from tagwire.errors import Error, KafkaError, RequestTimeoutError
 from tagwire.records import Record
 from tagwire.spark.source.fetch import read_range
 from tagwire.spark.source.offsets import OffsetRange
@@ -35,3 +35,21 @@ def test_a_topic_that_is_gone_is_left_out_where_loss_is_none(broker: Broker, top
     with Admin(broker.bootstrap) as admin:
         admin.delete_topics([topic])
     assert offsets_of(broker, topic, 3, fail_on_data_loss=False) == []
+
+
+def test_what_was_written_behind_a_cut_before_it_was_looked_at_is_read_where_loss_is_none(
+    broker: Broker, topic: str, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader that lacks the position has got records past it by the time that it is asked what it holds."""
+
+    cuts = [KafkaError(Error.OFFSET_OUT_OF_RANGE, f"{topic}-0: no offset 0")]
+
+    class Cut(Reader):
+        def __iter__(self):
+            if cuts:
+                raise cuts.pop()
+            return super().__iter__()
+
+    produce(topic, {0: [Record(b"k", b"v")] * 3})
+    monkeypatch.setattr("tagwire.client.Reader", Cut)
+    assert offsets_of(broker, topic, 3, fail_on_data_loss=False) == [0, 1, 2]

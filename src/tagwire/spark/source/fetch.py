@@ -45,7 +45,7 @@ def read_range(
     from tagwire.client import Reader
 
     at = TopicPartition(offset_range.topic, offset_range.partition)
-    start = offset_range.start
+    start, lost_at = offset_range.start, -1
     while start < offset_range.end:
         client = _connected(properties)
         reader = Reader(
@@ -62,9 +62,10 @@ def read_range(
             yield from reader
             return
         except (KafkaError, RequestTimeoutError) as error:
-            if fail_on_data_loss:
+            if fail_on_data_loss or reader.position(at) == lost_at:  # twice at one place, it is no loss
                 raise
-            start = _next_held(error, client, at, reader.position(at), offset_range.end)
+            lost_at = reader.position(at)
+            start = _next_held(error, client, at, lost_at, offset_range.end)
             log.warning("%s-%d: %s; going on at %d", at.topic, at.partition, error, start)
         finally:
             # A read that was cut short leaves requests in flight on its connection.
@@ -87,7 +88,9 @@ def _next_held(
         return end
     if error.error is Error.OFFSET_OUT_OF_RANGE:
         earliest = client.list_offsets({at: EARLIEST})[at]
-        return earliest if earliest > position else end
+        if earliest <= position and client.list_offsets({at: LATEST})[at] <= position:
+            return end
+        return max(earliest, position)  # a partition that was cut may have grown past the position since
     raise error
 
 
