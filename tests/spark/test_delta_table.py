@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -277,6 +278,30 @@ def test_what_an_object_store_says_to_a_task_has_no_secrets():
         "403 of http://...@minio:9000 for ..."
     )
     assert "hunter2" not in repr(to)
+
+
+def test_a_secret_that_begins_with_another_is_left_out_whole():
+    to = ObjectStoreDestination("s3://b/t", {"aws_access_key_id": "AKIA", "aws_secret_access_key": "AKIA7"})
+    assert to.told(OSError("403 for AKIA with AKIA7")) == "403 for ... with ..."
+
+
+def test_what_a_store_says_is_told_without_secrets_in_the_traceback_too(monkeypatch):
+    options = {"aws_secret_access_key": "hunter2"}
+
+    def refuse(*given, **named):
+        raise OSError("403 for hunter2")
+
+    monkeypatch.setattr(deltalake, "DeltaTable", refuse)
+    with pytest.raises(StorageError) as of_driver:
+        DeltaTable("s3://b/t", storage_options=options).identity()
+    monkeypatch.setattr(ObjectStoreDestination, "create", refuse)
+    rows = pa.record_batch({"partition": [0], "offset": [0]})
+    writer = FileWriter(ObjectStoreDestination("s3://b/t", options), rows.schema, (), (), 1 << 20, None, ())
+    with pytest.raises(StorageError) as of_task:
+        list(writer.write(iter([rows])))
+    for raised in (of_driver, of_task):
+        assert "403 for ..." in str(raised.value)
+        assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_rows_of_somebody_else_stay_and_disturb_nothing(tmp_path):

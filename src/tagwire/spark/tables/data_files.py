@@ -194,7 +194,7 @@ class _File:
         try:
             self._file = writer.to.create(path)
         except OSError as error:
-            raise self._refused(error) from error
+            raise self._refused(error) from None
         plain = [field.name for field in fields if not pa.types.is_nested(field.type) and field.name != "timestamp"]
         bounds = plain if far else True
         self._parquet = pq.ParquetWriter(
@@ -229,7 +229,7 @@ class _File:
             self.writer.to.close(self.path, self._file)
         except OSError as error:
             self.abandon()
-            raise self._refused(error) from error
+            raise self._refused(error) from None
         statistics = self._statistics.json(self._footers[0]) if self._statistics else ""
         partitions = {index: astuple(part) for index, part in self.partitions.items()}
         values = json.dumps(self.values)
@@ -250,12 +250,13 @@ class _File:
             self._parquet.write_table(table, row_group_size=table.num_rows)
         except OSError as error:
             self.abandon()
-            raise self._refused(error) from error
+            raise self._refused(error) from None
         if self._statistics:
             self._statistics.see(table)
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
     def _refused(self, error: OSError) -> StorageUnavailableError:
+        """To be raised without its cause: a traceback would show the secrets that the line does not."""
         return StorageUnavailableError(
             f"{self.writer.to.place}/{self.path}: cannot be written: {self.writer.to.told(error)}"
         )

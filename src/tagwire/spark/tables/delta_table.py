@@ -309,5 +309,6 @@ class DeltaTable(MarkedTable):
         except StorageError:
             raise
         except Exception as error:
+            # Its cause is left out: a traceback would show the secrets that the line does not.
             kind = StorageUnavailableError if isinstance(error, OSError) else StorageError
-            raise kind(f"{self.where}: {told(error, self._options)}") from error
+            raise kind(f"{self.where}: {told(error, self._options)}") from None

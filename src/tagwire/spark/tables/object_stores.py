@@ -23,8 +23,9 @@ def told(error: Exception, options: Mapping[str, str]) -> str:
     lines = _COLOUR.sub("", str(error)).splitlines() or [type(error).__name__]
     lines = list(takewhile(lambda line: not _FRAME.match(line), lines))
     said = ": ".join(text for line in lines if (text := line.strip().removeprefix("↳").strip()))
-    for name, value in options.items():
-        said = said.replace(value, "...") if value and _SECRET.search(name) else said
+    secrets = {value for name, value in options.items() if value and _SECRET.search(name)}
+    for secret in sorted(secrets, key=len, reverse=True):  # one may begin with another
+        said = said.replace(secret, "...")
     return _USER.sub("...", said)[:_LONGEST]
 
 
