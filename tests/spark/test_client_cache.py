@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tagwire.broker import Broker
+from tagwire.errors import EncodeError
 from tagwire.spark.sink import client_cache
 from tagwire.spark.sink.client_cache import cached_client, cached_producer
 
@@ -43,3 +44,13 @@ def test_of_two_that_were_in_use_at_once_one_is_kept_and_the_other_closed(proper
     assert closed == [first]
     with cached(properties) as kept:
         assert kept is second
+
+
+def test_what_ends_a_write_is_told_and_not_what_was_still_to_be_sent(properties):
+    def write():
+        with cached_producer({**properties, "linger.ms": "60000"}) as producer:
+            producer.send("t", b"v")
+            raise EncodeError("the next row cannot be written")
+
+    with pytest.raises(EncodeError, match="the next row"):
+        write()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+
+from tagwire.errors import TagwireError
 
 if TYPE_CHECKING:
     from tagwire.client import Client, Producer
@@ -46,7 +48,8 @@ def cached_producer(properties: Mapping[str, str]) -> Iterator[Producer]:
     try:
         yield producer
     except BaseException:
-        producer.close(0)
+        with suppress(TagwireError):  # what was not delivered by now is not what failed
+            producer.close(0)
         raise
     if _producers.setdefault(key, producer) is not producer:
         producer.close()
