@@ -14,7 +14,7 @@ import pytest
 
 from tagwire.cli import main
 from tagwire.client import Admin, NewTopic
-from tagwire.errors import ConfigError, StorageError, StorageUnavailableError
+from tagwire.errors import ConfigError, RequestTimeoutError, StorageError, StorageUnavailableError
 from tagwire.records import Record
 from tagwire.spark.jobs.land import BatchSettings, Follow, LandListener, TableSettings, land
 from tagwire.spark.jobs.land_run import _committed_ends
@@ -138,6 +138,21 @@ def test_a_store_that_is_full_is_tried_again(spark, broker, topic, produce, tmp_
     assert isinstance(report, LandReport)
     assert (report.rows, job.pauses[0]) == (3, f"{tmp_path}/t: cannot be written: No space left on device")
     assert len(offsets_of(tmp_path / "t")) == 3
+
+
+def test_brokers_that_do_not_respond_are_asked_again(spark, broker, topic, produce, tmp_path, monkeypatch):
+    produce(topic, {0: numbered(0, 3)})
+
+    def silent(rows):
+        raise RequestTimeoutError("kafka-1:9092 did not respond to Fetch within 30.0 s")
+
+    monkeypatch.setattr("tagwire.spark.jobs.land_run.collected", silent)
+    job = Job(broker.bootstrap, topic, tmp_path / "t", spark=spark)
+    assert job.paused.acquire(timeout=SECONDS)
+    monkeypatch.undo()
+    assert job.landed.acquire(timeout=SECONDS)
+    assert job.end().rows == 3
+    assert job.pauses[0] == "kafka-1:9092 did not respond to Fetch within 30.0 s"
 
 
 def test_topics_that_are_created_later_are_landed_too(spark, broker, topic, produce, tmp_path):

@@ -21,6 +21,7 @@ from tagwire.errors import (
     ConnectError,
     ConnectionLostError,
     KafkaError,
+    RequestTimeoutError,
     StorageUnavailableError,
     TagwireError,
 )
@@ -181,7 +182,7 @@ def _followed(run: Callable[[Progress], Progress], follow: Follow | None, listen
         landed = progress.rows
         try:
             return run(progress)
-        except (ConnectError, ConnectionLostError, KafkaError, StorageUnavailableError) as error:
+        except (ConnectError, ConnectionLostError, RequestTimeoutError, KafkaError, StorageUnavailableError) as error:
             if follow is None or (isinstance(error, KafkaError) and not error.retriable):
                 raise
             pause = _FIRST_PAUSE if progress.rows > landed else min(pause * 2, _LONGEST_PAUSE)
