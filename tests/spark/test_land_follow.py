@@ -155,6 +155,26 @@ def test_brokers_that_do_not_respond_are_asked_again(spark, broker, topic, produ
     assert job.pauses[0] == "kafka-1:9092 did not respond to Fetch within 30.0 s"
 
 
+def test_a_partition_that_is_added_as_the_query_begins_is_landed_with_the_others(
+    spark, broker, topic, produce, tmp_path, monkeypatch
+):
+    from tagwire.spark.jobs import land_run
+
+    produce(topic, {0: numbered(0, 3)})
+    begin = land_run._query
+
+    def late(*given):
+        monkeypatch.undo()
+        with Admin(broker.bootstrap) as admin:
+            (count,) = (len(each.partitions) for each in admin.list_topics() if each.name == topic)
+            admin.create_partitions({topic: count + 1})
+        produce(topic, {count: numbered(0, 2)})
+        return begin(*given)
+
+    monkeypatch.setattr(land_run, "_query", late)
+    assert land(broker.bootstrap, topic, tmp_path / "t", format="delta", spark=spark).rows == 5
+
+
 def test_topics_that_are_created_later_are_landed_too(spark, broker, topic, produce, tmp_path):
     stop, landed, done = threading.Event(), threading.Semaphore(0), {}
     told = LandListener(on_batch=lambda batch: batch.rows and landed.release())

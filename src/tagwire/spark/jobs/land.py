@@ -157,14 +157,19 @@ def land(
                 def run(progress: Progress) -> Progress:
                     told = None if metrics is None else Path(metrics)
                     kind = ConnectRun if remote else LandRun
-                    landing = kind(there, claimed, batches, listener, told, progress, mode, registry)
-                    try:
-                        return landing.run(own, client_properties, source, follow)
-                    except TagwireError as error:
-                        source.refuse_another(error)
-                        if (lost := source.loss(there.where, error)) is not None:
-                            raise lost from error
-                        raise
+                    while True:
+                        landing = kind(there, claimed, batches, listener, told, progress, mode, registry)
+                        partitions = source.partitions()
+                        try:
+                            return landing.run(own, client_properties, source, follow)
+                        except TagwireError as error:
+                            source.refuse_another(error)
+                            # Where a query begins is said of each partition; one was added meanwhile, and not named.
+                            if isinstance(error, ConfigError) and source.partitions() != partitions:
+                                continue
+                            if (lost := source.loss(there.where, error)) is not None:
+                                raise lost from error
+                            raise
 
                 progress = _followed(run, follow, listener)
             there.keep_up(upkeep)
