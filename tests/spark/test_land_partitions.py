@@ -119,6 +119,15 @@ def test_rows_have_the_values_of_their_own_file_where_others_have_its_name(spark
     assert sorted(map(tuple, _with_values(rows, Table(), ["tenant"]).collect())) == [("a", "a"), ("b", "b")]
 
 
+@pytest.mark.spark
+def test_a_header_that_became_a_column_before_a_file_had_it_is_no_records(spark, broker, topic, produce, tmp_path):
+    produce(topic, {0: [Record(b"k", b"v", (("tenant", b"a"),), NOON)]})
+    for settings in (TableSettings(), TableSettings(headers=["tenant"], evolve=True)):
+        land(broker.bootstrap, topic, tmp_path / "t", format="delta", table=settings, spark=spark)
+    (row,) = landed_rows(spark, tmp_path / "t").collect()
+    assert (bytes(row.value), row.headers) == (b"v", None)
+
+
 @pytest.mark.parametrize("value", ["a", "a/b", "é", "x=1 %41", "_", "..", "'\"", "\x01", None])
 def test_a_directory_tells_its_values_by_the_names_of_hive(value):
     folder = folder_of({"tenant": value, "date": "2013-07-04"}, exact=True)

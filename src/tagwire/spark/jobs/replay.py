@@ -187,6 +187,9 @@ def landed_rows(spark: SparkSession, out: str | Path, registry: Mapping[str, str
     landed, known = landed_table(out)
     try:
         table = _read(spark, landed, known)
+        # A table may have got a column, and no file with it yet.
+        for name in set(known.headers) - set(table.columns):
+            table = table.withColumn(name, F.lit(None).cast("string"))
     except Exception as error:
         raise reason(error) from error
     columns = [
