@@ -13,6 +13,7 @@ from tagwire.errors import CorruptRecordError, StorageError
 from tagwire.kernel.checksum import checksum
 from tagwire.records import Record, write
 from tagwire.spark.columns import arrow_schema
+from tagwire.spark.file_systems import LocalFileSystem
 from tagwire.spark.segments.file_splits import PartitionLog, file_splits, partition_logs
 from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
 from tagwire.spark.segments.options import SegmentOptions
@@ -126,3 +127,25 @@ def test_a_closed_segment_that_is_cut_inside_a_batch_after_it_was_planned_says_s
     closed.write_bytes(closed.read_bytes()[:-1])
     with pytest.raises(CorruptRecordError, match="a closed segment ends inside a batch: of a batch of"):
         list(read_records(first, RecordSelection(("offset",))))
+
+
+def test_a_file_that_a_broker_removes_while_its_directory_is_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("00000000000000000000.log.deleted", "00000000000000000003.log"):
+        (tmp_path / name).touch()
+    listed = Path.iterdir
+
+    def late(path: Path) -> list[Path]:
+        found = list(listed(path))
+        (tmp_path / "00000000000000000000.log.deleted").unlink()
+        return found
+
+    monkeypatch.setattr(Path, "iterdir", late)
+    assert [each.name for each in LocalFileSystem().list_directory(str(tmp_path))] == ["00000000000000000003.log"]
+
+
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000003.log").symlink_to(tmp_path / "gone")
+    with pytest.raises(StorageError):
+        LocalFileSystem().list_directory(str(tmp_path))

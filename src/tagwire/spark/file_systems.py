@@ -39,8 +39,16 @@ class LocalFileSystem:
 
     def list_directory(self, path: str) -> list[FileInfo]:
         """What a directory holds, by name. Raises StorageError."""
+        found = []
         with _storage(path):
-            return sorted(map(_local_info, Path(path).iterdir()), key=lambda entry: entry.name)
+            for each in Path(path).iterdir():
+                try:
+                    found.append(_local_info(each))
+                except FileNotFoundError:
+                    # A broker has removed it since it was listed; of a link, what it leads to is missing.
+                    if each.is_symlink():
+                        raise
+        return sorted(found, key=lambda entry: entry.name)
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """The bytes of a file from `start` to before `end` (None: all), fewer where it ends. Raises StorageError."""
