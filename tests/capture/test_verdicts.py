@@ -263,6 +263,7 @@ def test_the_oldest_release_of_another_client_that_was_tried_and_works_is_named(
     assert oldest_that_works("librdkafka", "0.11.6", "4.3") == version
     assert oldest_that_works("librdkafka", version, "4.3") is None  # an upgrade is newer
     assert oldest_that_works("librdkafka", "", "4.1") == version  # works on 4.0.2 and on 4.3
+    assert oldest_that_works("librdkafka", "master-7f3a", "4.3") == version
     assert oldest_that_works("librdkafka", "", "3.9") is None  # not tried on that, nor before it
     assert oldest_that_works("kafka-node", "", "4.3") is None  # the newest breaks
     assert oldest_that_works("nobody's", "", "4.3") is None
@@ -278,6 +279,8 @@ def test_the_oldest_release_of_another_client_that_was_tried_and_works_is_named(
         ("2.99.0", "ListOffsets", Cause.WORKED),
         ("2.99.0", "DescribeConfigs", Cause.CAPPED),  # no part of what was tried
         ("", "ListOffsets", Cause.CAPPED),
+        ("unknown", "ListOffsets", Cause.CAPPED),  # of no release
+        ("master-7f3a", "ListOffsets", Cause.CAPPED),
     ],
 )
 def test_where_the_evidence_does_not_tell_what_was_tried_decides(version: str, api: str, cause: Cause) -> None:

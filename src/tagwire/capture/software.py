@@ -56,15 +56,15 @@ def oldest_that_works(software: str, version: str, target: str) -> str | None:
         version: "" where it is not known.
     """
     oldest = _oldest(software, target)
-    if oldest is None or (version and _number(version) >= _number(oldest)):
+    if oldest is None or _number(version) >= _number(oldest):
         return None
     return oldest
 
 
 def works_with(software: str, version: str, target: str) -> bool | None:
     """Whether a release of a software works with a release of Kafka: from the oldest on that was tried and works, and
-    not up to the newest that breaks; None between them, and where nothing was tried."""
-    if software in _TOLD or not version:
+    not up to the newest that breaks; None between them, and where nothing was tried or the version is no number."""
+    if software in _TOLD or not _number(version):
         return None
     oldest = _oldest(software, target)
     if oldest is not None and _number(version) >= _number(oldest):
@@ -103,7 +103,8 @@ def _works(works: dict[str, bool], target: str) -> bool | None:
 
 
 def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+    """Empty for what is built from no release: "unknown", "(devel)"."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)) if version[:1].isdigit() else ()
 
 
 @cache
