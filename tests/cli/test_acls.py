@@ -66,6 +66,15 @@ def test_what_is_denied_and_from_where_is_said_for_each(ran):
     }
 
 
+def test_of_somebody_goes_without_an_operation_what_add_makes_of_the_same_words_and_no_other(ran):
+    words = ("--allow-principal", "User:a", "--topic", "t")
+    ran("add", *words)
+    ran("add", *words, "--operation", "read")
+    assert short(told(ran("remove", *words, "--json"))) == {("allow", "all", "User:a", "*", "topic", "t")}
+    assert short(told(ran("list", "--json"))) == {("allow", "read", "User:a", "*", "topic", "t")}
+    assert len(told(ran("remove", "--topic", "t", "--json"))) == 1  # of nobody, all that is said of the topic
+
+
 def test_a_producer_and_a_consumer_get_what_kafka_gives_them(ran):
     producer = ran(
         *("add", "--producer", "--idempotent", "--allow-principal", "User:p", "--topic", "t"),

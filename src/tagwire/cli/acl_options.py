@@ -216,7 +216,9 @@ def removed(
 
     pattern_type = _pattern_type(pattern_type, (*PATTERNS, *PATTERNS_OF_FILTERS))
     if resources.named:
-        about: list[tuple[tuple[str, str | None], str]] = [*_done(resources, operations or ["any"], roles)]
+        # What is said of somebody without an operation is about all operations, as in `add`: others are other ACLs.
+        unsaid = "all" if who.principals else "any"
+        about: list[tuple[tuple[str, str | None], str]] = [*_done(resources, operations or [unsaid], roles)]
     else:
         about = [(("any", None), _operation(each)) for each in operations or ["any"]]
     people = who.principals or (("any", None, None),)
