@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 from tagwire.doctor import Finding
+from tagwire.doctor.__main__ import main as without_command
 
 
 @pytest.fixture
@@ -95,3 +97,32 @@ def test_a_property_that_is_not_understood_stays_untold():
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert "hunter2" not in ran.stderr
+
+
+def interrupted():
+    yield WELL
+    raise KeyboardInterrupt
+
+
+def test_where_the_command_cannot_run_ctrl_c_ends_the_doctor_quietly_with_130(monkeypatch, capsys):
+    monkeypatch.setattr("tagwire.doctor.__main__.examine", lambda *given, **options: interrupted())
+    assert without_command([]) == 130
+    assert capsys.readouterr() == ("ok       java        Java 17\n", "")
+
+
+def test_where_the_command_cannot_run_a_reader_that_has_seen_enough_is_no_error(monkeypatch):
+    monkeypatch.setattr("tagwire.doctor.__main__.examine", lambda *given, **options: iter([BAD]))
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        assert without_command([]) == 0
+
+
+def test_where_the_command_cannot_run_what_the_terminal_cannot_show_is_an_escape(monkeypatch):
+    found = Finding("java", "ok", "Java in /opt/é")
+    monkeypatch.setattr("tagwire.doctor.__main__.examine", lambda *given, **options: iter([found]))
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, "ascii"))
+    assert without_command([]) == 0
+    assert written.getvalue().startswith(rb"ok       java        Java in /opt/\xe9")

@@ -6,18 +6,21 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from tagwire.doctor import examine
 from tagwire.doctor.report import print_findings
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
+INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Examines; `arguments` None takes those of the process.
 
     Returns:
-        0 where all is well, 1 where there is a problem, 2 where the command was misused (which argparse raises).
+        0 where all is well, 1 where there is a problem, 2 where the command was misused (which argparse raises), 130
+        after Ctrl-C.
     """
     parser = argparse.ArgumentParser(
         prog="python -m tagwire.doctor",
@@ -42,7 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         properties[BOOTSTRAP_SERVERS] = given.brokers
     named = properties if BOOTSTRAP_SERVERS in properties else None
     found = examine(named, timeout=given.timeout, with_spark=given.spark)
-    return print_findings(found, as_json=given.json)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return print_findings(found, as_json=given.json)
+    except BrokenPipeError:  # a reader that has seen enough; what is still buffered has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":
