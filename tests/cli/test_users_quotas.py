@@ -104,6 +104,17 @@ def test_a_password_that_nobody_says_is_asked_for_twice_and_not_shown(ran, broke
     assert ran("remove", "alice").code == 0
 
 
+@pytest.mark.parametrize("key", [KeyboardInterrupt, EOFError])  # Ctrl-C, Ctrl-D
+def test_who_gives_up_while_a_password_is_asked_for_ends_the_command_quietly_with_130(ran, monkeypatch, key):
+    def gives_up(*text, **options):
+        raise key
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("getpass.getpass", gives_up)
+    found = ran("add", "alice")
+    assert (found.code, found.out, found.err.strip()) == (130, "", "Password of alice:")
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         said = error.strerror or str(error)
         _say(f"{error.filename}: {said}" if error.filename else said)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):  # the second: while somebody was asked something
         return INTERRUPTED
     return FAILED
 
