@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -86,3 +87,25 @@ def test_record_batches_are_told_byte_by_byte(run):
     assert cut.code == 2
     assert "batch[0]" in cut.err
     assert run("decode", "MetadataRequest", "--records", "--hex", batch.hex()).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "says"),
+    [
+        (("decode", "FetchRequest", "--version", 4, "--hex", "-"), b"\xff\xfe", "standard input is no text"),
+        (("decode", "FetchRequest", "--version", 4, "--base64", "-"), b"\xff\xfe", "standard input is no text"),
+        (("encode", "FetchRequest", "--version", 4), b"\xff\xfe", "-: not JSON"),
+        (("encode", "FetchRequest", "--version", 4), b"[" * 200_000, "-: not JSON"),
+    ],
+)
+def test_what_standard_input_has_and_cannot_be_meant_is_told_in_one_line(run, monkeypatch, arguments, given, says):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), "utf-8"))
+    found = run(*arguments)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    assert says in found.err
+
+
+def test_closed_standard_input_is_an_empty_one(run, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    found = run("decode", "FetchRequest", "--version", 4)
+    assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)

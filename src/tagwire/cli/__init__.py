@@ -180,6 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if sys.stdout is None:  # started with standard output closed
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        if sys.stdin is None:
+            sys.stdin = open(os.devnull)  # noqa: SIM115
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a key in a language that the terminal cannot show
         return command.main(args=arguments, prog_name="tagwire", standalone_mode=False) or 0

@@ -183,7 +183,7 @@ def encode(
     try:
         text = sys.stdin.read() if str(file) == "-" else _content(file).decode("utf-8")
         doc = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file}: not JSON: {error}") from None
     data = kind.from_json(doc, version).encode(version)
     if out is not None:
@@ -196,18 +196,26 @@ def _input(hex_text: str | None, base64_text: str | None, file: Path | None) -> 
     if sum(given is not None for given in (hex_text, base64_text, file)) > 1:
         raise typer.BadParameter("--hex, --base64 and --file exclude each other")
     if hex_text is not None:
-        text = sys.stdin.read() if hex_text == "-" else hex_text
+        text = _text(hex_text, "--hex")
         try:
             return bytes.fromhex(text.strip().removeprefix("0x").replace(":", " "))
         except ValueError:
             raise typer.BadParameter(f"{text[:40]!r} is not hexadecimal", param_hint="'--hex'") from None
     if base64_text is not None:
-        text = sys.stdin.read() if base64_text == "-" else base64_text
+        text = _text(base64_text, "--base64")
         try:
             return base64.b64decode("".join(text.split()), validate=True)
         except ValueError:
             raise typer.BadParameter(f"{text[:40]!r} is not base64", param_hint="'--base64'") from None
     return _content(file) if file is not None else sys.stdin.buffer.read()
+
+
+def _text(given: str, option: str) -> str:
+    """What was given, or stands on standard input. Raises typer.BadParameter for bytes that are no text."""
+    try:
+        return sys.stdin.read() if given == "-" else given
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"standard input is no text: {error.reason}", param_hint=f"'{option}'") from None
 
 
 def _content(file: Path) -> bytes:
