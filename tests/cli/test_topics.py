@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Admin
+from tagwire.client import Admin, Client
 from tagwire.records import Record
 
 
@@ -61,6 +62,24 @@ def test_a_list_may_be_asked_for_by_name(run, fill):
     assert topic in run("topics", "list").out
 
 
+def test_a_topic_that_is_deleted_while_topics_are_listed_is_left_out(run, monkeypatch):
+    run("topics", "create", "stays", "goes")
+    listed = Client.list_offsets
+
+    def deletes_first(self, *arguments, **options):
+        monkeypatch.undo()
+        with Admin(self) as admin:
+            admin.delete_topics(["goes"])
+        return listed(self, *arguments, **options)
+
+    bootstrap = os.environ["TAGWIRE_BOOTSTRAP"]
+    monkeypatch.setattr(Client, "list_offsets", deletes_first)
+    told = run("topics", "list", "--json", "--bootstrap", bootstrap)
+    assert told.code == 0, told.err
+    names = {json.loads(line)["topic"] for line in told.out.splitlines()}
+    assert ("stays" in names, "goes" in names) == (True, False)
+
+
 def test_several_topics_are_created_described_and_deleted(run):
     assert run("topics", "create", "one", "two", "--partitions", 2).out.count("with 2 partitions") == 2
     out = run("topics", "describe", "one", "two").out.splitlines()
@@ -86,11 +105,11 @@ def test_a_topic_that_exists_can_be_left_as_it_is(run):
 def test_a_topic_that_comes_into_being_meanwhile_is_left_as_it_is_too(run, monkeypatch):
     run("topics", "create", "meanwhile")
     monkeypatch.setattr(Admin, "list_topics", lambda self: [])
-    told = run("topics", "create", "before", "meanwhile", "after", "--if-not-exists")
+    told = run("topics", "create", "sooner", "meanwhile", "later", "--if-not-exists")
     assert told.out.splitlines() == [
-        "created before with 1 partition",
+        "created sooner with 1 partition",
         "meanwhile exists",
-        "created after with 1 partition",
+        "created later with 1 partition",
     ]
     assert told.code == 0
 

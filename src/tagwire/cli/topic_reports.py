@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tagwire.errors import UnsupportedVersionError
+from tagwire.errors import Error, KafkaError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from tagwire.client import Admin, Client, TopicMetadata, TopicPartition
 
 
 def report(client: Client, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Topics by name, None for all, with the offsets of each partition; null where a partition has no leader now."""
+    """Topics by name, None for all, with the offsets of each partition; null where a partition has no leader now.
+
+    Raises KafkaError for a named one that does not exist; of all, those that are deleted meanwhile are left out.
+    """
+    while True:
+        found = sorted(client.metadata(names).topics.values(), key=lambda topic: topic.name)
+        try:
+            return _with_offsets(client, found)
+        except KafkaError as error:
+            is_gone = names is None and error.error is Error.UNKNOWN_TOPIC_OR_PARTITION
+            if not is_gone or {topic.name for topic in found} <= client.metadata().topics.keys():
+                raise
+
+
+def _with_offsets(client: Client, found: Sequence[TopicMetadata]) -> list[dict[str, Any]]:
     from tagwire.client import EARLIEST, LATEST, TopicPartition
 
-    found = sorted(client.metadata(names).topics.values(), key=lambda topic: topic.name)
     usable = [
         TopicPartition(topic.name, partition.index)
         for topic in found
