@@ -16,6 +16,7 @@ from tagwire import messages, records
 from tagwire.client import Client, Producer, ProducerIdentity, TopicPartition
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError, UnsupportedVersionError
 
+from ..limits import wait_until
 from .fake_broker import SERVED, Close, FakeCluster, FakePartition, Late, LostResponse, NoResponse
 from .produce_responses import TRANSACTIONS, added, coordinated_by, produced, refusing, responding
 from .stored import headers_in, values_in
@@ -73,6 +74,24 @@ def test_no_batch_is_in_flight_before_the_broker_has_taken_the_first(cluster: Fa
         producer.flush()
     sent = [bytes(message.topic_data[0].partition_data[0].records) for message in cluster.requests("Produce")]
     assert [next(records.batch_headers(data)).base_sequence for data in sent[:4]] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("error", [Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID])
+def test_no_batch_is_in_flight_before_a_topic_that_may_be_made_anew_has_taken_one(
+    cluster: FakeCluster, error: Error
+) -> None:
+    cluster.topic("t")
+    with Producer(cluster.bootstrap, batch_bytes=100) as producer:
+        producer.send("t", b"0").result(10)
+        asked = len(cluster.requests("Metadata"))
+        cluster.script("Produce", refusing(error), refusing(Error.NOT_LEADER_OR_FOLLOWER))
+        cluster.script("Metadata", Late(0.5))
+        send_each(producer, 1)
+        wait_until(lambda: len(cluster.requests("Metadata")) > asked)
+        send_each(producer, 2, 1)
+        producer.flush()
+    sent = [bytes(message.topic_data[0].partition_data[0].records) for message in cluster.requests("Produce")]
+    assert [next(records.batch_headers(data)).base_sequence for data in sent] == [0, 1, 1, 1, 2, 3]
 
 
 LOSSES: list[tuple[str, list[Any]]] = [

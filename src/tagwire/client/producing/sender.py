@@ -56,6 +56,8 @@ LONGEST_SLEEP: Final = 60.0
 
 MAX_OFFSET: Final = 2**63 - 1
 
+_TOPIC_UNKNOWN: Final = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _InFlightRequest:
@@ -468,6 +470,8 @@ class Sender:
                 self._fail_batch(batch, error)
         elif outcome is Outcome.RETRY:
             batch.may_be_appended |= error.error not in NOT_APPENDED
+            if error.error in _TOPIC_UNKNOWN:
+                queue.sequences.lost()
             leader = found.current_leader
             is_leader_known = error.refreshes_metadata and self._network.update_leader(
                 batch.topic_partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)

@@ -16,7 +16,8 @@ in this file:
   appended under its number. What may have been appended is failed then, since it can be sent neither way, and the rest
   gets new numbers. Kafka's TransactionManager gives new numbers to those as well, and so may write them twice.
 - Until a broker has taken one, one batch is in flight: a broker that does not know a producer takes any number for its
-  first, and the second batch must not be appended where the first is refused, as in a partition just created.
+  first, and the second batch must not be appended where the first is refused, as in a partition just created. It is so
+  again where a leader does not know the topic: it may have been deleted and made anew, with logs that know nobody.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class SequenceNumbers:
     Attributes:
         producer: the producer id and epoch that the numbers count for.
         next_sequence: the base sequence of the next batch.
-        is_acked: whether the broker has appended a batch under this producer id and epoch.
+        is_acked: whether the broker has appended a batch under this producer id and epoch, and may know it still.
         must_reset: whether the partition has to start from 0, as soon as that is allowed.
         has_gap: whether the broker has refused the base sequence of the oldest incomplete batch.
     """
@@ -55,6 +56,10 @@ class SequenceNumbers:
     def acked(self, batch: ProducerBatch) -> None:
         """The broker has the batch."""
         self.is_acked |= batch.producer == self.producer
+
+    def lost(self) -> None:
+        """The topic is not known where the partition was: it may be another one by now."""
+        self.is_acked = False
 
     def resume(self, producer: ProducerIdAndEpoch, sequence: int) -> None:
         """Goes on where another producer left off."""
