@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import time
 import warnings
 from collections.abc import Iterator
 
@@ -13,7 +14,7 @@ import pytest
 from tagwire.broker import Broker
 from tagwire.client import Admin, Committed, NewTopic, Producer, Reader
 from tagwire.client.aio import AsyncClient, AsyncProducer, AsyncReader
-from tagwire.errors import ConfigError, KafkaError, TagwireError
+from tagwire.errors import ConfigError, ConnectError, KafkaError, TagwireError
 
 from .test_aio_client import Main, run  # noqa: F401
 
@@ -140,6 +141,19 @@ def test_a_reader_is_opened_by_whichever_call_comes_first_and_says_what_is_wrong
         assert sum([batch.num_rows async for batch in reader]) == COUNT - 500
         await reader.close()
         await reader.close()
+
+    run(main)
+
+
+def test_all_who_wait_for_a_reader_to_be_opened_hear_at_once_that_no_broker_is_there(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        async with AsyncClient("127.0.0.1:1", timeout=600) as client:
+            reader = AsyncReader(client, "t")
+            began = time.monotonic()
+            told = await asyncio.gather(*[reader.lag() for _ in range(3)], return_exceptions=True)
+            assert time.monotonic() - began < 8  # seconds; a connection has ten to be made in
+            await reader.close()
+        assert [type(error) for error in told] == [ConnectError] * 3
 
     run(main)
 

@@ -102,6 +102,8 @@ class AsyncioDriver(SocketDriver):
             return result
         finally:
             core_step(work.close)
+            if self._looked_at and not self.loop.is_closed():  # others may wait for what this one had, such as a lock
+                self.turn_soon()
 
     @property
     def is_turn_due(self) -> bool:
