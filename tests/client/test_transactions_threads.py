@@ -79,6 +79,38 @@ def test_a_commit_that_an_abort_overtook_ends_no_later_transaction(cluster: Fake
     assert "has ended meanwhile" in str(raised[0])
 
 
+def test_offsets_that_an_abort_overtook_belong_to_no_later_transaction(cluster: FakeCluster) -> None:
+    raised: list[BaseException] = []
+    is_held, may_go = threading.Event(), threading.Event()
+
+    def send_offsets() -> None:
+        try:
+            producer.send_offsets(HeldOffsets({("in", 0): 1}), "g")
+        except TransactionStateError as error:
+            raised.append(error)
+
+    class HeldOffsets(dict[Any, Any]):
+        def items(self) -> Any:
+            is_held.set()
+            may_go.wait(SOON)
+            return super().items()
+
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        slow = threading.Thread(target=send_offsets)
+        slow.start()
+        assert is_held.wait(SOON)
+        producer.abort_transaction()
+        producer.begin_transaction()
+        may_go.set()
+        slow.join(SOON)
+        producer.commit_transaction()
+    assert cluster.requests("TxnOffsetCommit") == []
+    assert len(raised) == 1
+    assert "has ended meanwhile" in str(raised[0])
+
+
 def test_no_transaction_begins_while_the_id_is_taken_over_again(cluster: FakeCluster) -> None:
     with Producer(cluster.bootstrap, transactional_id="x") as producer:
         producer.init_transactions()

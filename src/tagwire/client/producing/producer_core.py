@@ -297,14 +297,14 @@ class ProducerCore(Generic[RecordDelivery]):
     ) -> None:
         """As `Producer.send_offsets`."""
         transactions = self._transactions()
-        transactions.require(TransactionState.IN_TRANSACTION, what="offsets cannot be sent")
+        number = transactions.require_open(what="offsets cannot be sent")
         wanted = {
             partition: _committed(partition, offset)
             for partition, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
         }
         member = group if isinstance(group, GroupMetadata) else GroupMetadata(arguments.name("group", group))
         with self.sender.metrics.timed("txn-send-offsets"):
-            await self._call(lambda deadline: transactions.commit_offsets(wanted, member, deadline), None)
+            await self._call(lambda deadline: transactions.commit_offsets(number, wanted, member, deadline), None)
 
     async def commit_transaction(self, timeout: float | None = None) -> None:
         """As `Producer.commit_transaction`."""

@@ -157,6 +157,12 @@ class TransactionManager(NonIdempotent):
             self._is_outcome_told = False
             self.transition_to(TransactionState.IN_TRANSACTION)
 
+    def require_open(self, *, what: str) -> int:
+        """The number of the transaction that is open. Raises as `begin`."""
+        with self._lock:
+            self.require(TransactionState.IN_TRANSACTION, what=what)
+            return self._number
+
     def stop_appends(self) -> int:
         """Takes no more records into the open transaction: what other threads send while it is delivered would come
         after its end. The transaction's number. Raises as `begin`."""
@@ -350,10 +356,11 @@ class TransactionManager(NonIdempotent):
                 self.transition_to(TransactionState.READY)
 
     async def commit_offsets(
-        self, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata, deadline: float
+        self, number: int, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata, deadline: float
     ) -> None:
-        """Makes offsets part of the transaction: (offset, leader epoch, metadata) of each partition."""
+        """Makes offsets part of a transaction: (offset, leader epoch, metadata) of each partition."""
         async with self._turn:
+            self._require_still(number)
             self.require(TransactionState.IN_TRANSACTION, what="offsets cannot be sent")
             await self._commit_offsets(offsets, group, deadline)
 
