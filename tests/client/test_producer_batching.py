@@ -316,6 +316,20 @@ def test_a_topic_made_anew_with_fewer_partitions_costs_no_more_records_than_were
         assert values_in(log) == [b"after"]
 
 
+def test_a_broker_that_has_not_heard_of_new_partitions_does_not_take_them_away() -> None:
+    with FakeCluster() as cluster:
+        logs = cluster.topic("t", 4)
+        with Producer(cluster.bootstrap, linger=0) as producer:
+            key = next(key for key in (b"%d" % n for n in range(100)) if partition_of(key, 4) == 3)
+            assert producer.send("t", b"before", key=key).result(10).partition == 3
+            cluster.topics["t"] = logs[:3]
+            cluster.script("Produce", refusing(Error.NOT_LEADER_OR_FOLLOWER))
+            producer.send("t", b"meanwhile", partition=0).result(10)
+            assert sorted(producer.partitions_for("t")) == [0, 1, 2, 3]
+            cluster.topics["t"] = logs
+            assert producer.send("t", b"after", key=key).result(10).partition == 3
+
+
 # Futures --------------------------------------------------------------------------------------------------------------
 
 

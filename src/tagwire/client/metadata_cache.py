@@ -13,7 +13,8 @@ class MetadataCache:
     """Brokers, and topics with their leaders.
 
     A broker that lags behind may tell of an older leader than is known: a response with a lower leader epoch does not
-    replace what is known of a partition, as long as the topic is the same one, which only its id tells.
+    replace what is known of a partition, as long as the topic is the same one, which only its id tells. Nor does one
+    that lacks a partition: topics get more of them, and never fewer.
 
     Attributes:
         cluster_id: None while it is not known.
@@ -71,4 +72,5 @@ def _newest(known: TopicMetadata | None, told: TopicMetadata) -> TopicMetadata:
         before = known.partitions.get(partition.index)
         return partition if before is None or partition.leader_epoch >= before.leader_epoch else before
 
-    return replace(told, partitions={index: newest(partition) for index, partition in told.partitions.items()})
+    partitions = known.partitions | {index: newest(partition) for index, partition in told.partitions.items()}
+    return replace(told, partitions=dict(sorted(partitions.items())))
