@@ -17,9 +17,11 @@ from tests.simulation.workload.consuming import Consuming
 from tests.simulation.workload.failing import Failing
 from tests.simulation.workload.final_reading import FinalReading
 from tests.simulation.workload.foreign import Foreign
+from tests.simulation.workload.foreign_administrators import ForeignAdministrators
 from tests.simulation.workload.foreign_followers import ForeignFollowers
 from tests.simulation.workload.foreign_members import ForeignMembers
 from tests.simulation.workload.foreign_owners import ForeignOwners
+from tests.simulation.workload.foreign_readers import ForeignReaders
 from tests.simulation.workload.foreign_waiting import ForeignWaiting
 from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.going_back import GoingBack
@@ -170,6 +172,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("foreign-followers", ForeignFollowers)
         done("foreign-owners", ForeignOwners)
         done("foreign-waiting", ForeignWaiting)
+        done("foreign-readers", ForeignReaders)
+        done("foreign-administrators", ForeignAdministrators)
         done("going-back", GoingBack)
         if stage.random("tidying").random() < TIDIES:
             done("tidying", Tidying)
