@@ -42,7 +42,7 @@ def note_files(world: World, machine: str, history: History, *, is_stopped: bool
             faults += list(_untimed(partition))[:MOST] if is_stopped else []
             index = list(_aborted(partition.files("txnindex")))
             at = {"topic": partition.topic, "partition": partition.partition}
-            history.note(machine, "files", **at, faults=faults, aborted=index)
+            history.note(machine, "files", **at, faults=faults, aborted=index, left=_left(partition))
 
 
 def _untimed(partition: PartitionFiles) -> Iterator[str]:
@@ -58,6 +58,14 @@ def _untimed(partition: PartitionFiles) -> Iterator[str]:
             told = max((entry.timestamp for entry in entries), default=-1)
         if told < newest:
             yield f"{segment.path.name} has a record of {newest}, and its time index comes to {told}"
+
+
+def _left(partition: PartitionFiles) -> list[int]:
+    """Offsets of what was noted of producers where segments began that are gone. The newest of all is of use without
+    one: a log is read from there on."""
+    first = min((segment.base_offset for segment in partition.segments), default=0)
+    noted = sorted(int(path.name.partition(".")[0]) for path in partition.path.glob("*.snapshot"))
+    return [offset for offset in noted[:-1] if offset < first]
 
 
 def _aborted(paths: list[Path]) -> Iterator[list[Any]]:

@@ -111,8 +111,9 @@ FIELDS: dict[str, tuple[str, str]] = {
     # later.
     "remembered": ("moment", "offsets transactions producers"),
     # When everything is over: `faults` of a partition's files, in words; `aborted`: [[producer_id, first offset, last
-    # offset, last stable offset], ...] of its transaction indexes.
-    "files": ("topic partition faults aborted", ""),
+    # offset, last stable offset], ...] of its transaction indexes;
+    # `left`: offsets of what was noted of producers where segments began that are gone.
+    "files": ("topic partition faults aborted left", ""),
     # After `quiet`: `transactions`: [[transactional_id, producer_id, state], ...]; `members`: {member: partitions}
     "list_transactions": ("", "transactions"),
     "describe_group": ("group", "state members offsets"),

@@ -8,7 +8,7 @@ from tagwire.broker.storage.loading import create_log
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.records import Record, batch_headers, write
 from tagwire.records.files.partition import partitions
-from tests.simulation.disk_auditing import _untimed
+from tests.simulation.disk_auditing import _left, _untimed
 
 
 @pytest.fixture
@@ -48,3 +48,16 @@ def test_of_the_segment_that_is_written_to_the_index_may_be_in_memory(directory)
     (partition,) = partitions(directory)
     partition.segments[-1].beside(".timeindex").write_bytes(b"")
     assert list(_untimed(partition)) == []
+
+
+def test_what_was_noted_of_segments_that_are_gone_is_found(directory):
+    (partition,) = partitions(directory)
+    assert _left(partition) == []
+    for offset in (7, 8):  # as if the log began later
+        (directory / "t-0" / f"{offset:020}.snapshot").write_bytes(b"")
+    for segment in partition.segments:
+        segment.path.rename(segment.path.with_name(f"{segment.base_offset + 10:020}.log"))
+    (partition,) = partitions(directory)
+    *gone, newest = sorted(int(path.stem) for path in partition.path.glob("*.snapshot"))
+    assert _left(partition) == gone
+    assert newest == 8

@@ -297,6 +297,10 @@ def epochs(facts: Facts) -> Iterator[Anomaly]:
                 break
 
 
+LEFT: Final = 1
+"""How many files are left of what is just being deleted, one segment after another."""
+
+
 def files(facts: Facts) -> Iterator[Anomaly]:
     """What is on the disk in the end is whole, and each index says what the batches say."""
     whole = {(log.value["topic"], log.value["partition"]): log for log in logs(facts) if log.is_whole}
@@ -305,6 +309,10 @@ def files(facts: Facts) -> Iterator[Anomaly]:
         where = f"{value['topic']}-{value['partition']}"
         for fault in value["faults"][:1]:
             yield anomaly("broken-files", f"of {where}, {fault}", seen)
+        left = value.get("left", ())
+        if len(left) > LEFT and not _may_be_left(facts):
+            what = f"{where} has what was noted of producers @{', @'.join(map(str, left))} of segments that are gone"
+            yield anomaly("broken-files", what, seen)
         log = whole.get((value["topic"], value["partition"]))
         for producer_id, first, last, stable in value["aborted"] if log is not None else ():
             due = log.worked.stable.get((producer_id, first))
@@ -313,3 +321,9 @@ def files(facts: Facts) -> Iterator[Anomaly]:
                 what += f" that it was stable up to {stable} then, and that was {due}"
                 yield anomaly("broken-files", what, seen, log.shown(*[b for b in log.batches if b.base == first]))
                 break
+
+
+def _may_be_left(facts: Facts) -> bool:
+    """Whether a disk has refused to remove a file: it goes at the next start."""
+    details = [fault.value.get("detail") or {} for fault in facts.operations.of("fault")]
+    return any(detail.get("operation") == "remove" for detail in details)

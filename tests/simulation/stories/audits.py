@@ -150,6 +150,23 @@ def _a_snapshot_that_was_torn_without_power_is_left(story):
     story.note("broker", "files", topic="t", partition=0, faults=["t-0/0.snapshot: 0 bytes"], aborted=[])
 
 
+@planted("broken-files")
+def _what_was_noted_of_segments_stays_when_they_go(story):
+    story.note("broker", "files", topic="t", partition=0, faults=[], aborted=[], left=[0, 4])
+
+
+@innocent
+def _a_segment_is_just_being_deleted(story):
+    story.note("broker", "files", topic="t", partition=0, faults=[], aborted=[], left=[4])
+
+
+@innocent
+def _a_disk_refuses_to_remove_files(story):
+    detail = {"operation": "remove", "count": 2}
+    story.note("nemesis", "fault", fault="disk_error", target=None, seconds=0.0, detail=detail)
+    story.note("broker", "files", topic="t", partition=0, faults=[], aborted=[], left=[0, 4])
+
+
 @innocent
 def _files_that_are_whole(story):
     log(story, batch(0, producer=8, what="t"), batch(1, what="t"), marker(2, "abort"), stable=0)
