@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from tagwire.client import NewTopic
@@ -20,6 +21,7 @@ from tests.simulation.workload.foreign import Foreign
 from tests.simulation.workload.foreign_administrators import ForeignAdministrators
 from tests.simulation.workload.foreign_followers import ForeignFollowers
 from tests.simulation.workload.foreign_members import ForeignMembers
+from tests.simulation.workload.foreign_offline import ForeignOffline
 from tests.simulation.workload.foreign_owners import ForeignOwners
 from tests.simulation.workload.foreign_readers import ForeignReaders
 from tests.simulation.workload.foreign_waiting import ForeignWaiting
@@ -174,6 +176,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("foreign-waiting", ForeignWaiting)
         done("foreign-readers", ForeignReaders)
         done("foreign-administrators", ForeignAdministrators)
+        reader = ForeignOffline(stage, {"name": "foreign-offline"}, partial(_broken, host, history))
+        _ended(host.start("foreign-offline", reader.main), "foreign-offline", history, 10 * PATIENCE)
         done("going-back", GoingBack)
         if stage.random("tidying").random() < TIDIES:
             done("tidying", Tidying)
@@ -190,18 +194,29 @@ def run(plan: Spec, host: Host, history: History) -> None:
 
 def _fail(host: Host, history: History, deed: Callable[[], None]) -> None:
     """Does something while the first write of a coordinator is refused: its log stays online."""
-    details = [
-        {"operation": "write", "count": 1, "after": 0, "part": part, "errno": errno.EIO} for part in COORDINATORS
+    heals = [_broken(host, history, ("write",), part) for part in COORDINATORS]
+    deed()
+    for heal in heals:
+        heal()
+
+
+def _broken(host: Host, history: History, operations: tuple[str, ...], part: str) -> Callable[[], None]:
+    """Lets the next of each of these operations fail on files of a name; until what it returns is called."""
+    details: list[Spec] = [
+        {"operation": operation, "count": 1, "after": 0, "part": part, "errno": errno.EIO} for operation in operations
     ]
     told = [{"fault": "disk_error", "target": None, "detail": detail} for detail in details]
     for each in told:
         history.note("nemesis", "fault", seconds=0.0, **each)
     ends = [host.faults.begin("disk_error", **detail) for detail in details]
-    deed()
-    for end in filter(None, ends):
-        end()
-    for each in told:
-        history.note("nemesis", "heal", **each)
+
+    def heal() -> None:
+        for end in filter(None, ends):
+            end()
+        for each in told:
+            history.note("nemesis", "heal", **each)
+
+    return heal
 
 
 def _move(host: Host, stage: Stage, groups: list[str], start: Callable[[str], None]) -> None:
