@@ -4,6 +4,7 @@ when the log goes offline, and not when its time is over."""
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -18,8 +19,8 @@ from tests.simulation.workload.probing import REFUSED, error_of
 from tests.simulation.workload.stage import Spec, Stage
 
 TOPIC: Final = "foreign-offline"
-LONG_MS: Final = 20_000
-SOON_S: Final = 10.0
+LONG_MS: Final = 14_000
+SOON_S: Final = 8.0
 REFUSES: Final = ("sync", "write", "truncate")
 """What a disk is to refuse: one that syncs nothing has to fail to write, and to take back what it has written."""
 
@@ -81,6 +82,8 @@ def _fetch(topic: TopicMetadata) -> Any:
 
 def _produce(topic: TopicMetadata) -> Any:
     kind = messages.ProduceRequest
-    part = kind.PartitionProduceData(index=0, records=write([Record(b"key", b"lost", timestamp=1)]))
+    part = kind.PartitionProduceData(
+        index=0, records=write([Record(b"key", b"lost", timestamp=int(time.time() * 1000))])
+    )
     data = kind.TopicProduceData(name=TOPIC, topic_id=topic.topic_id, partition_data=[part])
     return kind(acks=-1, timeout_ms=5000, topic_data=[data])

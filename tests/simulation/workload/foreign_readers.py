@@ -4,6 +4,7 @@ transaction's end."""
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import Any, Final
 
@@ -25,8 +26,8 @@ MOST: Final = 6
 
 MUCH: Final = 1 << 20
 COMMITTED: Final = 1
-LONG_MS: Final = 20_000
-SOON_S: Final = 10.0
+LONG_MS: Final = 14_000
+SOON_S: Final = 8.0
 SHOWN: Final = 3000
 """Bytes of a record: many more than a marker has, and fewer than a segment."""
 
@@ -93,7 +94,9 @@ class ForeignReaders(Speaking):
 
     async def _append(self, topic: TopicMetadata) -> None:
         kind = messages.ProduceRequest
-        part = kind.PartitionProduceData(index=0, records=write([Record(b"key", bytes(100), timestamp=1)]))
+        part = kind.PartitionProduceData(
+            index=0, records=write([Record(b"key", bytes(100), timestamp=int(time.time() * 1000))])
+        )
         data = kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])
         request = kind(acks=-1, timeout_ms=5000, topic_data=[data])
         await self.said(topic.partitions[0].leader, request, f"a record of {topic.name}", "NONE")

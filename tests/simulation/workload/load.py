@@ -40,6 +40,7 @@ from tests.simulation.workload.sinking import Sinking
 from tests.simulation.workload.stage import PATIENCE, Actor, Phase, Spec, Stage, is_refusal
 from tests.simulation.workload.storing import ANEW, Storing
 from tests.simulation.workload.tidying import Tidying
+from tests.simulation.workload.tidying_later import TidyingLater
 from tests.simulation.workload.transacting import Transacting
 from tests.simulation.workload.written_while_moved import MOVED_EVERY_S, MOVES, WrittenWhileMoved
 
@@ -181,11 +182,15 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("going-back", GoingBack)
         if stage.random("tidying").random() < TIDIES:
             done("tidying", Tidying)
+        if tidies_later := stage.random("tidying-later").random() < TIDIES:
+            done("tidying-later", TidyingLater, is_slow=False)
         host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)
         configs = [spec.get("configs", {}) for spec in (*plan["actors"], *plan["topics"])]
         done("forsaking", Forsaking, ages=not any("retention.ms" in each for each in configs))
         end = host.faults.begin("disk_slow", latency=SLOW_S, chance=1.0)
         done("racing", Racing)
+        if tidies_later:
+            done("tidying-late", TidyingLater, is_slow=True)
         if host.moves:
             _move_written(host, stage, start)
         if end is not None:
