@@ -40,7 +40,7 @@ class TidyingLater(Speaking):
         properties = self.stage.properties(self.process, REQUEST_S)
         async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client = client
-            name = topic.nameS[self.spec["is_slow"]]
+            name = TOPICS[self.spec["is_slow"]]
             await admin.create_topics([NewTopic(name, PARTITIONS, -1, CONFIGS)])
             try:
                 with suppress(*REFUSED, Enough):
@@ -80,7 +80,7 @@ class TidyingLater(Speaking):
             leaders.setdefault(topic.partitions[index].leader, []).extend(filter(None, horizons))
         for leader, moments in leaders.items():
             if len(moments) > 1:
-                about = f"until when what deletes stays in {len(moments)} logs of {topic.name}, and whether that is one moment"
+                about = f"when what deletes may go from {len(moments)} logs of {topic.name}: one moment"
                 self.holds(leader, "Fetch", about, len(set(moments)) == 1, False)
 
     async def _stays(self, topic: TopicMetadata) -> None:
