@@ -13,6 +13,7 @@ from tagwire import messages
 from tagwire.client import RebalanceListener
 from tagwire.errors import (
     CommitFailedError,
+    ConfigError,
     ConsumerStateError,
     Error,
     KafkaError,
@@ -353,6 +354,21 @@ def test_a_subscription_that_is_refused_leaves_the_listener_of_the_one_before() 
         consumer.call(consumer.core.subscribe(None, "t.*", other))
     consumer.poll(10.0)
     assert (listener.heard, other.heard) == ([AT], [])
+
+
+def test_a_pattern_that_is_none_leaves_the_consumer_as_it_was() -> None:
+    room = Room()
+    room.fill(10)
+    consumer = room.consumer()
+    with pytest.raises(ConfigError):
+        consumer.call(consumer.core.subscribe(None, "t(", None))
+    with pytest.raises(ConsumerStateError, match="nothing is subscribed to"):
+        consumer.poll()
+    consumer.call(consumer.core.assign([AT]))
+    assert offsets(consumer.drained(10)) == [*range(10)]
+    consumer.call(consumer.core.unsubscribe())
+    consumer.call(consumer.core.subscribe("t", None, None))
+    assert offsets(consumer.drained(10)) == [*range(10)]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

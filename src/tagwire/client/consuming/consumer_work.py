@@ -313,11 +313,12 @@ class ConsumerWork:
             raise ConsumerStateError(
                 "a consumer without a group cannot subscribe: give it group=, or assign partitions"
             )
+        kind = SubscriptionType.AUTO_TOPICS if pattern is None else SubscriptionType.AUTO_PATTERN
+        self.subscription.require_kind(kind)
+        membership = self._membership or membership_of(self._network, self._settings.group, self)
+        membership.subscribe(topics, pattern)  # what is no pattern is refused, and nothing has changed
         self.subscription.subscribe(topics, pattern)
-        self.has_listener = has_listener
-        if self._membership is None:
-            self._membership = membership_of(self._network, self._settings.group, self)
-        self._membership.subscribe(topics, pattern)
+        self._membership, self.has_listener = membership, has_listener
 
     async def assign_by_hand(self, partitions: object, deadline: float) -> None:
         """Takes partitions in the place of those before, from any form that `Consumer.assign` takes."""
