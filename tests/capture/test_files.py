@@ -19,9 +19,23 @@ from typing import Any
 import pytest
 import zstandard
 
-from tagwire.capture import Exchange, Logged, Losses, Piece, exchanged, exchanges_in, kind_of, observe, paths_of, pieces
+from tagwire.capture import (
+    Exchange,
+    Logged,
+    Losses,
+    Piece,
+    exchanged,
+    exchanges_in,
+    kind_of,
+    observe,
+    paths_of,
+    pieces,
+    seen_in,
+)
+from tagwire.capture.census import Offers
 from tagwire.capture.files import PASSED_OVER
 from tagwire.capture.opening import CUT_GZIP, CUT_ZSTD
+from tagwire.capture.tables import loss_batch, observation_batch
 from tagwire.errors import CaptureError
 
 from .traffic import pcap, talk_frames
@@ -31,6 +45,18 @@ LINE = (
     b"correlationId=6) -- {} from connection 10.0.0.1:9092-10.0.0.8:1-0;totalTime:2.4,principal:User:a,listener:L\n"
 )
 CAPTURE = pcap(talk_frames())
+
+
+@pytest.mark.parametrize("data", [CAPTURE, LINE % 1 + b"noise\n"], ids=["packets", "log"])
+def test_a_file_whose_name_is_no_text_is_evidence_that_tables_can_name(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / os.fsdecode(b"a\xff")
+    path.write_bytes(data)
+    losses = Losses()
+    told = Offers()
+    for seen in seen_in(path, losses):
+        files = observation_batch(seen, told).column("file").to_pylist()
+        assert set(files) == {f"{tmp_path}/a\\xff"}
+    loss_batch(losses)
 
 
 def as_it_is(data: bytes) -> bytes:

@@ -14,7 +14,7 @@ from tagwire.capture.connections import requests_in
 from tagwire.capture.exchange import Exchange, exchanges
 from tagwire.capture.logged import Logged
 from tagwire.capture.logged import logged as logged_in
-from tagwire.capture.observation import Losses, Observation, Place
+from tagwire.capture.observation import Losses, Observation, Place, name_of
 from tagwire.capture.opening import STDIN, is_packed, opened
 from tagwire.capture.packets import MAGICS
 from tagwire.capture.request_log import MAX_LINE_BYTES
@@ -67,7 +67,7 @@ def _regular(found: Iterable[Path], losses: Losses | None) -> list[Path]:
     if losses is not None:
         for path in paths:
             if strange_kind(path) is not None:
-                losses.add(PASSED_OVER, Place(str(path), 0))
+                losses.add(PASSED_OVER, Place(name_of(path), 0))
     return [path for path in paths if path.is_file()]
 
 
@@ -122,7 +122,7 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
         bodies: whether the bodies of captured responses are decoded, for their error codes.
     """
     piece = path if isinstance(path, Piece) else Piece(path)
-    path, name = piece.path, str(piece.path)
+    path, name = piece.path, name_of(piece.path)
     with opened(path, losses, _MAGIC) as (file, begun):
         if _kind(begun) == "packets":
             for rows in requests_in(file, name, losses, responses=bodies):
@@ -137,8 +137,8 @@ def seen_in(path: Path | Piece, losses: Losses, *, bodies: bool = False) -> Iter
 def exchanged(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange]:
     """The requests in a capture of packets, with their responses. Raises CaptureError where it is none."""
     with opened(path, losses, _MAGIC) as (file, _):
-        for rows in requests_in(file, str(path), losses, requests=bodies, responses=bodies):
-            yield from exchanges(rows, str(path))
+        for rows in requests_in(file, name_of(path), losses, requests=bodies, responses=bodies):
+            yield from exchanges(rows, name_of(path))
 
 
 def exchanges_in(path: Path, losses: Losses, *, bodies: bool = False) -> Iterator[Exchange | Logged]:
@@ -149,10 +149,10 @@ def exchanges_in(path: Path, losses: Losses, *, bodies: bool = False) -> Iterato
     """
     with opened(path, losses, _MAGIC) as (file, begun):
         if _kind(begun) == "packets":
-            for rows in requests_in(file, str(path), losses, requests=bodies, responses=True):
-                yield from exchanges(rows, str(path))
+            for rows in requests_in(file, name_of(path), losses, requests=bodies, responses=True):
+                yield from exchanges(rows, name_of(path))
         else:
-            yield from logged_in(_lines(file, 0, None), str(path), losses, bodies=bodies)
+            yield from logged_in(_lines(file, 0, None), name_of(path), losses, bodies=bodies)
 
 
 def _at_line(file: BufferedReader, start: int) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tagwire.rpc.addresses import address_text
 from tagwire.rpc.names import api_name
@@ -31,7 +33,7 @@ class Place:
     """Where in the evidence something stands.
 
     Attributes:
-        file: the file's path.
+        file: the file's path, as `name_of` spells it.
         position: a byte offset in it (in what it unpacks to, where it is packed): of a line, or of a packet.
     """
 
@@ -40,6 +42,11 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.file} at byte {self.position}"
+
+
+def name_of(path: Path) -> str:
+    """A file's path as evidence names it: bytes that are no UTF-8 are spelled out, as tables and reports are text."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Final, Protocol
 
-from tagwire.capture.observation import Losses, Place
+from tagwire.capture.observation import Losses, Place, name_of
 from tagwire.errors import CaptureError
 from tagwire.extras import Needs
 from tagwire.records.files.opening import strange_kind
@@ -196,5 +196,5 @@ class _UntilDamage:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             self._ended = True
-            self._losses.add(self._reason, Place(str(self._path), 0))
+            self._losses.add(self._reason, Place(name_of(self._path), 0))
             return b""
