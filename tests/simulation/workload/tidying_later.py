@@ -3,6 +3,7 @@ what it deletes is gone, and of each log from when that itself is compacted."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import suppress
 from typing import Any, Final
@@ -66,9 +67,9 @@ class TidyingLater(Speaking):
         await self._stays(topic)
 
     async def _late(self, topic: TopicMetadata) -> None:
-        for index in range(PARTITIONS):
-            await self._append(topic, index, b"gone", None)
-            await self._fill(topic, index)
+        for key, value in ((b"gone", None), (b"0", bytes(FILLS)), (b"1", bytes(FILLS))):
+            # At once, so that many of them are due in one round.
+            await asyncio.gather(*(self._append(topic, index, key, value) for index in range(PARTITIONS)))
         await self.sleep(ROUND_S)
         await self._each_of_its_own(topic)
 
@@ -80,8 +81,8 @@ class TidyingLater(Speaking):
             leaders.setdefault(topic.partitions[index].leader, []).extend(filter(None, horizons))
         for leader, moments in leaders.items():
             if len(moments) > 1:
-                about = f"when what deletes may go from {len(moments)} logs of {topic.name}: one moment"
-                self.holds(leader, "Fetch", about, len(set(moments)) == 1, False)
+                about = f"when what deletes may go from {len(moments)} logs of {topic.name}: how many moments that are"
+                self.holds(leader, "Fetch", about, len(set(moments)), len(moments))
 
     async def _stays(self, topic: TopicMetadata) -> None:
         """Whoever has read what is deleted learns of it, if it comes back soon."""
