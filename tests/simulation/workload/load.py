@@ -22,11 +22,13 @@ from tests.simulation.workload.foreign_administrators import ForeignAdministrato
 from tests.simulation.workload.foreign_followers import ForeignFollowers
 from tests.simulation.workload.foreign_members import ForeignMembers
 from tests.simulation.workload.foreign_offline import ForeignOffline
+from tests.simulation.workload.foreign_offsets import ForeignOffsets
 from tests.simulation.workload.foreign_owners import ForeignOwners
 from tests.simulation.workload.foreign_readers import ForeignReaders
 from tests.simulation.workload.foreign_waiting import ForeignWaiting
 from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.going_back import GoingBack
+from tests.simulation.workload.listening import Listening
 from tests.simulation.workload.moving import Moving
 from tests.simulation.workload.nemesis import Faults, Nemesis
 from tests.simulation.workload.producing import Producing
@@ -158,6 +160,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("refused-again", Refusing)
     if host.has_upkeep:
         done("renewing", Renewing)
+        release = plan["cluster"].get("as_release")
+        done("listening", Listening, at=0.0, has_consumer_groups=release is None or release >= "4.0")
     # Whatever was only in memory is gone before it is looked at.
     befalls = plan.get("last") or [KILLED] * (host.has_upkeep and stage.random("last").random() < 0.5)
     last = Nemesis(befalls, host.faults, stage, start)
@@ -179,6 +183,7 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("foreign-administrators", ForeignAdministrators)
         reader = ForeignOffline(stage, {"name": "foreign-offline"}, partial(_broken, host, history))
         _ended(host.start("foreign-offline", reader.main), "foreign-offline", history, 10 * PATIENCE)
+        done("foreign-offsets", ForeignOffsets)
         done("going-back", GoingBack)
         if stage.random("tidying").random() < TIDIES:
             done("tidying", Tidying)
