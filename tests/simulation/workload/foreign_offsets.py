@@ -135,32 +135,30 @@ class ForeignOffsets(Committing):
         group = "foreign-unasked"
         node = await coordinator_of(self.client, group, 0)
         first = await self._join(node, group)
-        leader, other = await asyncio.gather(self._join(node, group, first.member_id), self._join(node, group))
+        await self._sync(node, group, first, [first.member_id])
+        # Over connections of its own: on one, the first would wait behind the second.
+        async with AsyncClient(self.stage.properties(f"{self.process}-other", REQUEST_S)) as beside:
+            coming = asyncio.create_task(self._join(node, group, by=beside))
+            try:
+                await asyncio.sleep(BEAT_S)  # the second one waits for the first by then
+                leader = await self._join(node, group, first.member_id)
+            finally:
+                other = await coming
         if leader.leader != leader.member_id or leader.generation_id != other.generation_id:
             return
-        kind = messages.SyncGroupRequest
-        given = [kind.SyncGroupRequestAssignment(member_id=each.member_id, assignment=b"x") for each in (leader, other)]
-        sync = kind(
-            group_id=group,
-            generation_id=leader.generation_id,
-            member_id=leader.member_id,
-            protocol_type=TYPE,
-            protocol_name="any",
-            assignments=given,
-        )
-        await self.said(node, sync, f"the leader of {group}", "NONE")
+        await self._sync(node, group, leader, [leader.member_id, other.member_id])
         beat = {"group_id": group, "generation_id": other.generation_id, "member_id": other.member_id}
         answer = ""
         for _ in range(int(2 * REBALANCE_S / BEAT_S)):
-            await self.sleep(BEAT_S)
+            await asyncio.sleep(BEAT_S)
             answer = error_of(await self.client.request(messages.HeartbeatRequest(**beat), node=node))
         self.holds(node, "Heartbeat", f"a member of {group} that never asked", answer, "UNKNOWN_MEMBER_ID")
         for member in (leader, other):
             await self._leave(node, group, member.member_id)
 
-    async def _join(self, node: int, group: str, member: str = "") -> Any:
+    async def _join(self, node: int, group: str, member: str = "", by: AsyncClient | None = None) -> Any:
         """The answer to who joins, by the id that it was given first."""
-        kind = messages.JoinGroupRequest
+        kind, client = messages.JoinGroupRequest, by or self.client
 
         def request(name: str) -> Any:
             return kind(
@@ -172,12 +170,25 @@ class ForeignOffsets(Committing):
                 protocols=[kind.JoinGroupRequestProtocol(name="any", metadata=b"")],
             )
 
-        joined = await self.client.request(request(member), node=node)
+        joined = await client.request(request(member), node=node)
         if error_of(joined) == "MEMBER_ID_REQUIRED":
-            joined = await self.client.request(request(joined.member_id), node=node)
+            joined = await client.request(request(joined.member_id), node=node)
         if error_of(joined) != "NONE":
             raise Enough
         return joined
+
+    async def _sync(self, node: int, group: str, leader: Any, members: list[str]) -> None:
+        """A leader asks for its own assignment, and assigns to all."""
+        kind = messages.SyncGroupRequest
+        sync = kind(
+            group_id=group,
+            generation_id=leader.generation_id,
+            member_id=leader.member_id,
+            protocol_type=TYPE,
+            protocol_name="any",
+            assignments=[kind.SyncGroupRequestAssignment(member_id=each, assignment=b"x") for each in members],
+        )
+        await self.said(node, sync, f"the leader of {group}", "NONE")
 
     async def _leave(self, node: int, group: str, member: str) -> None:
         kind = messages.LeaveGroupRequest

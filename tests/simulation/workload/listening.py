@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
-from tagwire.client import EARLIEST, LATEST, Consumer, NewTopic, OffsetAndMetadata
+from tagwire.client import Consumer, NewTopic, OffsetAndMetadata
 from tagwire.client.aio import AsyncAdmin, AsyncProducer
 from tagwire.errors import KafkaError, TagwireError, WakeupError
 from tagwire.partitions import TopicPartition
@@ -75,6 +75,14 @@ class Listening(Blocking):
             for partition in range(PARTITIONS):
                 await writer.write(producer, TOPIC, [None] * RECORDS, partition)
 
+    async def _write_on(self, is_over: threading.Event) -> None:
+        """Something for whoever takes several at a time to wait for."""
+        writer = Writer(self.stage, WRITING | {"name": f"{self.name}-writer-2", "value_size": 0})
+        async with AsyncProducer(self.stage.properties(writer.name, REQUEST_S), **writer.options()) as producer:
+            while not is_over.is_set():
+                await writer.write(producer, TOPIC, [None], self.random.randrange(PARTITIONS))
+                await asyncio.sleep(self.random.choice([0.0, 0.1, 0.3]))
+
     # By hand -----------------------------------------------------------------------------------------------------
 
     def _by_hand(self) -> None:
@@ -83,17 +91,17 @@ class Listening(Blocking):
         properties = self.stage.properties(f"{self.process}-by-hand", REQUEST_S)
         with Consumer(properties, offset_reset="none", max_wait_ms=300) as consumer:
             consumer.assign({first: 0, second: RECORDS + 1000})
-            time.sleep(self.random.choice([0.1, 1.0]))
+            time.sleep(self.random.choice([0.5, 1.5]))
             self._take_some(consumer)
             consumer.seek(second, 0)
             self._holds(f"{second} by who has left what is not there", self._all_of(consumer, second), RECORDS)
-            for _ in range(2):
-                consumer.seek(first, 0)
-                time.sleep(0.5)
-                where, due = self.random.choice([(EARLIEST, 0), (LATEST, RECORDS)])
-                consumer.seek(second, where)
-                about = f"where {second} is read from {'the end' if due else 'the beginning'}"
-                self._holds(about, consumer.position(second, REQUEST_S), due)
+        where, due = self.random.choice([("earliest", 0), ("latest", RECORDS)])
+        with Consumer(properties, offset_reset=where, max_wait_ms=300) as consumer:
+            consumer.assign({first: 0})
+            time.sleep(0.5)
+            consumer.assign([first, second])
+            about = f"where {second} is read, of which it is not said where"
+            self._holds(about, consumer.position(second, REQUEST_S), due)
 
     def _take_some(self, consumer: Consumer) -> None:
         try:
@@ -138,11 +146,15 @@ class Listening(Blocking):
             _Listener(self.stage, shared | {"name": f"{self.name}-{number}", "number": number}, seen)
             for number in range(1, MEMBERS + 1)
         ]
+        is_over = threading.Event()
+        writing = threading.Thread(target=lambda: asyncio.run(self._write_on(is_over)))
         threads = [threading.Thread(target=member.main) for member in members]
-        for thread in threads:
+        for thread in (writing, *threads):
             thread.start()
         for thread in threads:
             thread.join(PATIENCE)
+        is_over.set()
+        writing.join(PATIENCE)
         last = _Listener(self.stage, shared | {"name": f"{self.name}-last", "number": 0}, seen)
         last.main()
 
@@ -190,7 +202,7 @@ class _Listener(Blocking):
     def _read(self, consumer: Consumer) -> None:
         ways = ["consume"] * 2 + ["poll"] + ["each"] * (not self._is_slow)
         until = time.monotonic() + (DRAINS_S if self.is_last else STAYS_S)
-        while time.monotonic() < until and not (self.is_last and len(self._seen) >= PARTITIONS * RECORDS):
+        while time.monotonic() < until and not (self.is_last and self._is_all_seen()):
             way = "poll" if self.is_last else self.random.choice(ways)
             if way == "consume":
                 wanted, wait = self.random.choice([3, 3 * RECORDS]), self.random.choice([0.3, 1.5])
@@ -201,6 +213,14 @@ class _Listener(Blocking):
                 self._one_by_one(consumer)
             if not self.is_last:
                 time.sleep(self.random.choice([0.0, 0.1, 0.4]))
+
+    def _is_all_seen(self) -> bool:
+        """Whether each record was given to some member."""
+        written = sum(
+            event.f == "send" and event.type == "ok" and event.process.startswith("listening-writer")
+            for event in self.history.events
+        )
+        return len(self._seen) >= written
 
     def _one_by_one(self, consumer: Consumer) -> None:
         """Takes some of what is there, and leaves the rest to whatever it asks for next."""
