@@ -257,6 +257,13 @@ RULES = (
         ("given-again",),
     ),
     Rule(
+        "A member that commits where it stands commits what it was given, and nothing that it was not",
+        "client.md#a-consumer-in-a-group",
+        "`GivenRecords.positions` ends before what is unread or gathered, and what goes is dropped after the listener",
+        staying.committed_unread,
+        ("group-skip",),
+    ),
+    Rule(
         "What a member had is another's soon, when nothing is wrong and anybody is there",
         "groups-on-the-wire.md#staying",
         "every leave begins a rebalance; a static member that comes back has what it had",

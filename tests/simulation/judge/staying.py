@@ -11,6 +11,7 @@ from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import Facts, Place, Read
 from tests.simulation.judge.groups import Holding, forgotten, holdings
 from tests.simulation.judge.liveness import NOT_COMMITTED
+from tests.simulation.judge.reads import left_out
 
 AWAKE_S: Final = 4.0
 """Between two polls of a member that is there."""
@@ -115,6 +116,41 @@ def _compared(facts: Facts, group: str, before: Read, gone: Event, assigned: Eve
     what += f" @{first}"
     shown = [excerpt(before.operation, *read.place, last), gone, assigned, excerpt(read.operation, *read.place, first)]
     yield anomaly("given-again", what, *shown)
+
+
+def committed_unread(facts: Facts) -> Iterator[Anomaly]:
+    """Members commit where they stand: that is behind what they were given, and before what they were not, though it
+    may be fetched, or gathered by a call that has not returned."""
+    polled: dict[int, list[Read]] = {}
+    for read in facts.reads:
+        if not read.final:
+            polled.setdefault(read.operation.completed.index, []).append(read)
+    standing: dict[tuple[str, Place], Read] = {}
+    for event in facts.history:
+        if event.f in ("assign", "revoke", "lost") and event.type != "invoke":
+            for topic, partition in event.value["partitions"]:
+                standing.pop((event.process, (topic, partition)), None)
+        elif event.f == "seek":
+            asked = event.value if event.type == "invoke" else facts.history.events[event.call].value
+            standing.pop((event.process, (asked["topic"], asked["partition"])), None)
+        elif event.f in ("close", "subscribe") and event.type != "invoke":
+            standing = {own: read for own, read in standing.items() if own[0] != event.process}
+        elif event.f == "commit" and event.type == "invoke":
+            for topic, partition, offset in event.value.get("offsets") or ():
+                before = standing.get((event.process, (topic, partition)))
+                if before is None or facts.topic(topic).deletes:
+                    continue
+                last = before.records[-1][0]
+                if (passed := left_out(facts, before, last + 1, offset)) is not None:
+                    where = f"{topic}-{partition}"
+                    what = f"{event.process} was given {where}@{last}, and committed @{offset}"
+                    what += f", past {passed[0]} at @{passed[1]}"
+                    shown = excerpt(before.operation, topic, partition, last)
+                    yield anomaly("group-skip", what, shown, event, passed[2])
+                    return
+        for read in polled.get(event.index, ()):
+            if read.records:
+                standing[read.operation.process, read.place] = read
 
 
 def taken_over(facts: Facts) -> Iterator[Anomaly]:

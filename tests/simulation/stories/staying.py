@@ -159,3 +159,31 @@ def _a_loop_that_polls_in_a_transaction_has_come_to_another_generation(story):
 @planted("failed-for-nothing")
 def _a_loop_is_told_of_another_generation_and_there_was_none(story):
     _sends_offsets(story, None)
+
+
+def _committed(story, offset, *between):
+    """A member is given one record of two, and commits."""
+    _automatic(story, auto_commit=False)
+    story.assign("c", 1)
+    story.send("a", 0)
+    story.send("b", 1)
+    story.poll((0, "a"), group="g")
+    for note in between:
+        note(story)
+    story.commit(offset)
+    story.final((0, "a"), (1, "b"))
+
+
+@planted("group-skip")
+def _a_member_commits_what_it_was_not_given(story):
+    _committed(story, 2)
+
+
+@innocent
+def _a_member_commits_what_it_was_given(story):
+    _committed(story, 1)
+
+
+@innocent
+def _a_member_commits_where_it_has_gone(story):
+    _committed(story, 2, lambda story: story.call("c", "seek", group="g", topic="t", partition=0, offset=2))
