@@ -36,6 +36,9 @@ MEMBERS: Final = 3
 COMES_S: Final = 1.2
 """Between one member and the next, on average."""
 
+CALM_S: Final = 10.0
+"""Before that, what was wrong before excuses what members are given again."""
+
 STAYS_S: Final = 4.0
 DRAINS_S: Final = 15.0
 """By then the last member is given all that was given to nobody."""
@@ -146,6 +149,7 @@ class Listening(Blocking):
             _Listener(self.stage, shared | {"name": f"{self.name}-{number}", "number": number}, seen)
             for number in range(1, MEMBERS + 1)
         ]
+        time.sleep(CALM_S)
         is_over = threading.Event()
         writing = threading.Thread(target=lambda: asyncio.run(self._write_on(is_over)))
         threads = [threading.Thread(target=member.main) for member in members]
@@ -329,7 +333,7 @@ class _Committing(Noting):
         self._member = actor
         self._random = random
         self._commits = commits
-        self._raises = 0.0 if actor.is_last else random.choice([0.0, 0.5])
+        self._raises = 0.0 if actor.is_last else random.choice([0.0, 0.5, 0.5])
 
     def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> None:
         super().on_partitions_assigned(partitions)
