@@ -14,7 +14,7 @@ from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import Record, batch_headers, write
-from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking
+from tests.simulation.workload.foreign import OTHERWISE, REQUEST_S, Enough, Speaking
 from tests.simulation.workload.foreign_waiting import BEGUN_S
 from tests.simulation.workload.owning import Owner
 from tests.simulation.workload.probing import PATIENCE, REFUSED
@@ -99,7 +99,7 @@ class ForeignReaders(Speaking):
         )
         data = kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])
         request = kind(acks=-1, timeout_ms=5000, topic_data=[data])
-        await self.said(topic.partitions[0].leader, request, f"a record of {topic.name}", "NONE")
+        await self.said(topic.partitions[0].leader, request, f"a record of {topic.name}", "NONE", otherwise=OTHERWISE)
 
     async def _diverged(self, topic: TopicMetadata) -> None:
         """Who has read more of an epoch than there is of it is told up to where, and nothing else."""

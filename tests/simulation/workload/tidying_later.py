@@ -13,7 +13,7 @@ from tagwire.client import NewTopic
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
 from tagwire.records import Record, RecordBatch, read, write
-from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking
+from tests.simulation.workload.foreign import OTHERWISE, REQUEST_S, Enough, Speaking
 from tests.simulation.workload.owning import Owner
 from tests.simulation.workload.probing import PATIENCE, REFUSED
 from tests.simulation.workload.tidying import FILLS, ROUND_S
@@ -122,4 +122,5 @@ class TidyingLater(Speaking):
         part = kind.PartitionProduceData(index=index, records=data)
         named = kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])
         request = kind(acks=-1, timeout_ms=5000, topic_data=[named])
-        await self.said(topic.partitions[index].leader, request, f"a batch of {topic.name}-{index}", "NONE")
+        about = f"a batch of {topic.name}-{index}"
+        await self.said(topic.partitions[index].leader, request, about, "NONE", otherwise=OTHERWISE)
