@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from inspect import isawaitable
 from typing import Any
 
 import pytest
@@ -311,6 +312,28 @@ class ConsumerWalks:
         with member(walk, walk.name(), protocol) as consumer:
             consumer.subscribe(topic, Seeking())
             assert values(drained(consumer, 4)) == [6, 7, 8, 9]
+
+    def test_a_listener_is_told_where_what_it_is_given_begins(self, walk: Walk, protocol: str) -> None:
+        walk.fill(topic := walk.topic(), 10)
+        group, told = walk.name(), []
+
+        class Asking(RebalanceListener):
+            def on_partitions_assigned(self, partitions: Sequence[TopicPartition]) -> object:
+                found = [consumer.position(one, SECONDS) for one in partitions]
+                told.extend(one for one in found if not isawaitable(one))
+                return self.note(filter(isawaitable, found))  # a consumer of tasks awaits it
+
+            async def note(self, found: Iterable[Any]) -> None:
+                told.extend([await one for one in found])
+
+        with member(walk, group, protocol, auto_commit=False) as consumer:
+            consumer.subscribe(topic, Asking())
+            assert values(drained(consumer, 10)) == [*range(10)]
+            consumer.commit({(topic, 0): 4})
+        with member(walk, group, protocol) as consumer:
+            consumer.subscribe(topic, Asking())
+            assert values(drained(consumer, 6)) == [*range(4, 10)]
+        assert told == [0, 4]
 
     def test_what_a_listener_seeks_is_gathered_from_there(self, walk: Walk) -> None:
         walk.fill(topic := walk.topic(), 10)

@@ -67,6 +67,8 @@ class ConsumerCore:
         self._network = network
         self._settings = settings
         self._listener: RebalanceListener | None = None
+        # Whether the listener is being called: what it calls itself tells it of nothing more.
+        self._is_telling = False
         self._is_closed = False
         self._reads_batches: bool | None = None
         self._users: dict[str, Hashable] = {}
@@ -258,7 +260,7 @@ class ConsumerCore:
     async def _attend(self) -> None:
         """Does the application's part of rebalances and commits. Raises what a poll is to raise."""
         failed: list[BaseException] = []
-        while self.work.events:
+        while self.work.events and not self._is_telling:
             try:
                 await self._rebalance(self.work.events[0])
             except Exception as error:  # the rebalance goes on; it is the listener's, and raised after it
@@ -295,9 +297,13 @@ class ConsumerCore:
         if self._listener is None or not (partitions or kind is RebalanceKind.ASSIGNED):
             return
         began = self._network.now()
-        found = getattr(self._listener, kind.value)(list(partitions))
-        if isawaitable(found):
-            await found
+        outer, self._is_telling = self._is_telling, True
+        try:
+            found = getattr(self._listener, kind.value)(list(partitions))
+            if isawaitable(found):
+                await found
+        finally:
+            self._is_telling = outer
         self.work.told(kind, self._network.now() - began)
 
     def _call_back(self) -> None:

@@ -434,7 +434,9 @@ class ConsumerWork:
     async def await_position(self, partition: TopicPartition, deadline: float) -> None:
         """Waits until it is known where to begin, or there is an error for the application. Raises KeyError,
         RequestTimeoutError, and what is wrong with the partition, which `poll` raises in its turn."""
-        position = self.subscription.require(partition).fetch_position
+        one = self.subscription.require(partition)
+        one.is_announced = True  # who asks has heard of it, and may be the listener that is being told
+        position = one.fetch_position
 
         def refusal() -> TagwireError | None:
             failure = position.failure
