@@ -280,6 +280,9 @@ class _Listener(Blocking):
         op = self.history.invoke(self.process, "commit", **asked, offsets=offsets)
         try:
             consumer.commit()
+        except DislikedError:  # of a callback of another commit; whether this one was taken is not told
+            self.history.info(op)
+            raise
         except TagwireError as error:
             self.history.info(op, error)
             return
