@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from tagwire import messages
+from tagwire import messages, records
 from tagwire.client import Client, Producer
 from tagwire.errors import ConnectionLostError, Error, KafkaError, RequestTimeoutError, TransactionStateError
+from tagwire.records import Record
 
 from ..limits import wait_until
 from .fake_broker import Close, FakeCluster, Late, Silence
@@ -107,6 +108,44 @@ def test_offsets_that_an_abort_overtook_belong_to_no_later_transaction(cluster: 
         slow.join(SOON)
         producer.commit_transaction()
     assert cluster.requests("TxnOffsetCommit") == []
+    assert len(raised) == 1
+    assert "has ended meanwhile" in str(raised[0])
+
+
+def send(producer: Producer) -> None:
+    producer.send("t", b"late", partition=0)
+
+
+def send_batch(producer: Producer) -> None:
+    producer.send_batch("t", 0, records.write([Record(None, b"late")]))
+
+
+@pytest.mark.parametrize("call", [send, send_batch])
+def test_a_record_that_waits_while_another_thread_aborts_belongs_to_no_later_transaction(
+    cluster: FakeCluster, call: Callable[[Producer], None]
+) -> None:
+    raised: list[BaseException] = []
+
+    def late() -> None:
+        try:
+            call(producer)
+        except TransactionStateError as error:
+            raised.append(error)
+
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        before = len(cluster.requests("Metadata"))
+        cluster.script("Metadata", Late(1.0))
+        slow = threading.Thread(target=late)
+        slow.start()
+        wait_for(cluster, "Metadata", before + 1)
+        producer.abort_transaction()
+        producer.begin_transaction()
+        slow.join(SOON)
+        producer.send("t", b"second", partition=0)
+        producer.commit_transaction()
+    assert values_in(cluster.topics["t"][0]) == [b"second"]
     assert len(raised) == 1
     assert "has ended meanwhile" in str(raised[0])
 

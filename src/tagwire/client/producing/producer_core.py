@@ -140,7 +140,7 @@ class ProducerCore(Generic[RecordDelivery]):
                 delivery = self._accumulator.append(partitioner, record, size, partition, on_delivery)
                 if delivery is not None:
                     return delivery
-            return self._append_later(topic, record, size, partition, on_delivery)
+            return self._append_later(topic, record, size, partition, on_delivery, self._accumulator.refused)
         except TypeError:
             check_destination(topic, partition)
             raise
@@ -154,6 +154,7 @@ class ProducerCore(Generic[RecordDelivery]):
         on_delivery: Callable[[RecordDelivery], object] | None,
     ) -> RecordDelivery:
         check_destination(topic, partition)
+        since = self._accumulator.refused
         while True:
             try:
                 encoded = values.record(topic, record)
@@ -164,7 +165,7 @@ class ProducerCore(Generic[RecordDelivery]):
         if not -1 <= timestamp <= _LATEST_TIMESTAMP:
             raise EncodeError(f"timestamp {timestamp} of a record is out of range")
         size = size_of(encoded.key, encoded.value, encoded.headers, self._header_keys)
-        return await self._append_later(topic, encoded, size, partition, on_delivery)
+        return await self._append_later(topic, encoded, size, partition, on_delivery, since)
 
     async def _append_later(
         self,
@@ -173,25 +174,32 @@ class ProducerCore(Generic[RecordDelivery]):
         size: int,
         partition: int | None,
         on_delivery: Callable[[RecordDelivery], object] | None,
+        since: int,
     ) -> RecordDelivery:
+        accumulator = self._accumulator
         try:
             partitioner = await self._topic(topic, partition)
             if partition is None and partitioner.asks:
                 partition = partitioner.asked(record)
             until = self._room_by()
-            while (delivery := self._accumulator.append(partitioner, record, size, partition, on_delivery)) is None:
-                await self._accumulator.room(size, until)
+            while True:
+                with accumulator.completion:
+                    accumulator.require_since(since)
+                    delivery = accumulator.append(partitioner, record, size, partition, on_delivery)
+                if delivery is not None:
+                    return delivery
+                await accumulator.room(size, until)
         except TypeError:
             check_destination(topic, partition)
             raise
-        return delivery
 
     async def send_batch(self, topic: str, partition: int, data: bytes) -> RecordDelivery:
         """As `Producer.send_batch`."""
         partition = whole_number("partition", partition)
+        since = self._accumulator.refused
         tp = (await self._topic(topic, partition)).checked(partition)
         batch = self._accumulator.encoded(tp, data, is_unsplittable=True)
-        await self._append_batch(batch)
+        await self._append_batch(batch, since)
         return self._accumulator.delivery(batch, 0)
 
     async def send_arrow(
@@ -205,6 +213,7 @@ class ProducerCore(Generic[RecordDelivery]):
         from tagwire.client.producing.arrow_rows import MAX_BATCH_BYTES, check_rows, greatest_partition, row_batches
 
         check_rows(rows)
+        since = self._accumulator.refused
         if partition is not None:
             partition = whole_number("partition", partition)
         if self._values is not None:
@@ -215,7 +224,7 @@ class ProducerCore(Generic[RecordDelivery]):
         dialect, register = self._settings.dialect, self._encoding.register
         for tp, data in row_batches(rows, partitioner, partition, size, now_ms, dialect, register):
             batch = self._accumulator.encoded(tp, data)
-            await self._append_batch(batch)
+            await self._append_batch(batch, since)
             batches.append(batch)
         return batches
 
@@ -358,9 +367,9 @@ class ProducerCore(Generic[RecordDelivery]):
         """Until when room is waited for."""
         return self._now() + (self._settings.max_block if self._settings.block_on_buffer_full else 0.0)
 
-    async def _append_batch(self, batch: ProducerBatch) -> None:
+    async def _append_batch(self, batch: ProducerBatch, since: int) -> None:
         until = self._room_by()
-        while not self._accumulator.append_batch(batch):
+        while not self._accumulator.append_batch(batch, since):
             await self._accumulator.room(batch.size, until)
 
     async def _topic(self, name: str, partition: int | None = None) -> TopicPartitioner:

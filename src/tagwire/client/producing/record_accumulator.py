@@ -14,7 +14,7 @@ from tagwire.client.config import ProduceSettings
 from tagwire.client.producing.batch_delivery import BatchDelivery
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.producer_batch import Completion, ProducerBatch
-from tagwire.errors import BufferFullError, RequestTimeoutError, TagwireError
+from tagwire.errors import BufferFullError, RequestTimeoutError, TagwireError, TransactionStateError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
@@ -30,6 +30,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
     Attributes:
         completion: held while batches change; notified whenever one is complete: delivered, or failed.
         refusal: why nothing may be appended; None while it is allowed.
+        refused: how often it was forbidden. Who has waited since another number belongs to a transaction that is over.
         on_room: told how long a caller waited for room (seconds), and whether it found some.
         delivery: makes what `append` gives, of a batch and an index.
 
@@ -49,6 +50,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
         self.delivery = delivery
         self.completion = completion
         self.refusal: TagwireError | None = None
+        self.refused = 0
         self.on_room: Callable[[float, bool], None] = lambda waited, found: None
         self._lock = completion.lock
         self._settings = settings
@@ -105,10 +107,11 @@ class RecordAccumulator(Generic[RecordDelivery]):
                 self._close(batch, is_full=True)
             return delivery
 
-    def append_batch(self, batch: ProducerBatch) -> bool:
+    def append_batch(self, batch: ProducerBatch, refused: int) -> bool:
         """Adds an encoded batch, which is sent after what its partition was given before; False where there is no
-        `room`."""
+        `room`. Raises as `require_since`."""
         with self.completion:
+            self.require_since(refused)
             if self.refusal is not None or not self.has_room(batch.size):
                 return False
             found = self._open.get(batch.topic_partition)
@@ -217,7 +220,13 @@ class RecordAccumulator(Generic[RecordDelivery]):
         """From now on nothing may be appended because of `error`; None allows it."""
         with self.completion:
             self.refusal = error
+            self.refused += error is not None
             self.completion.notify_all()
+
+    def require_since(self, refused: int) -> None:
+        """Raises TransactionStateError where it was forbidden since, and is allowed again; `completion` is held."""
+        if self.refusal is None and self.refused != refused:
+            raise TransactionStateError("the transaction has ended meanwhile, and another one has begun")
 
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch that is neither delivered nor failed; nothing is left to drain."""
