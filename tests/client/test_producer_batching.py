@@ -8,7 +8,8 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tagwire.client import Client, Delivery, Producer, ProducerOptions, RecordMe
 from tagwire.client.config import ProduceSettings
 from tagwire.client.producing.settings import settings_of
 from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, TagwireError
+from tagwire.records import Record
 
 from .fake_broker import SERVED, FakeCluster, Late, Silence
 from .produce_responses import refusing
@@ -198,6 +200,27 @@ def test_a_sender_that_finds_no_room_is_told_after_max_block(cluster: FakeCluste
         producer.flush()
         producer.send("t", b"z" * 9000)  # alone, even one that is larger than all the room
     assert [len(value or b"") for value in values_in(log)] == [4000, 9000]
+
+
+def test_metadata_and_room_are_waited_for_within_one_max_block(cluster: FakeCluster) -> None:
+    for name in ("t", "u", "v"):
+        cluster.topic(name)
+    cluster.script("Produce", *[refusing(Error.NOT_ENOUGH_REPLICAS)] * 100)
+    data = records.write([Record(None, b"y" * 4000)])
+    with Producer(cluster.bootstrap, buffer_memory=5000, max_block=2.0, linger=0) as producer:
+        producer.send("t", b"x" * 4000)
+        calls: list[Callable[[], object]] = [
+            lambda: producer.send("u", b"y" * 4000),
+            lambda: producer.send_batch("v", 0, data),
+        ]
+        for call in calls:
+            cluster.script("Metadata", Late(1.3))
+            began = time.monotonic()
+            with pytest.raises(RequestTimeoutError, match="no room"):
+                call()
+            assert time.monotonic() - began < 3.2
+        with contextlib.suppress(TagwireError):
+            producer.close(0)
 
 
 def test_many_threads_keep_each_its_order(cluster: FakeCluster) -> None:

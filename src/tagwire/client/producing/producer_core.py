@@ -177,11 +177,11 @@ class ProducerCore(Generic[RecordDelivery]):
         since: int,
     ) -> RecordDelivery:
         accumulator = self._accumulator
+        until = self._room_by()  # of one budget with the metadata, as in Kafka's KafkaProducer
         try:
             partitioner = await self._topic(topic, partition)
             if partition is None and partitioner.asks:
                 partition = partitioner.asked(record)
-            until = self._room_by()
             while True:
                 with accumulator.completion:
                     accumulator.require_since(since)
@@ -196,10 +196,10 @@ class ProducerCore(Generic[RecordDelivery]):
     async def send_batch(self, topic: str, partition: int, data: bytes) -> RecordDelivery:
         """As `Producer.send_batch`."""
         partition = whole_number("partition", partition)
-        since = self._accumulator.refused
+        since, until = self._accumulator.refused, self._room_by()
         tp = (await self._topic(topic, partition)).checked(partition)
         batch = self._accumulator.encoded(tp, data, is_unsplittable=True)
-        await self._append_batch(batch, since)
+        await self._append_batch(batch, since, until)
         return self._accumulator.delivery(batch, 0)
 
     async def send_arrow(
@@ -224,7 +224,7 @@ class ProducerCore(Generic[RecordDelivery]):
         dialect, register = self._settings.dialect, self._encoding.register
         for tp, data in row_batches(rows, partitioner, partition, size, now_ms, dialect, register):
             batch = self._accumulator.encoded(tp, data)
-            await self._append_batch(batch, since)
+            await self._append_batch(batch, since, self._room_by())
             batches.append(batch)
         return batches
 
@@ -367,8 +367,7 @@ class ProducerCore(Generic[RecordDelivery]):
         """Until when room is waited for."""
         return self._now() + (self._settings.max_block if self._settings.block_on_buffer_full else 0.0)
 
-    async def _append_batch(self, batch: ProducerBatch, since: int) -> None:
-        until = self._room_by()
+    async def _append_batch(self, batch: ProducerBatch, since: int, until: float) -> None:
         while not self._accumulator.append_batch(batch, since):
             await self._accumulator.room(batch.size, until)
 
