@@ -65,6 +65,15 @@ def log_in(gate, mechanism="PLAIN", token=b"\0alice\0wonderland"):
     return answer.session_lifetime_ms
 
 
+def test_nothing_but_tokens_is_served_between_the_handshake_and_the_last_token(gate):
+    assert gate.admits(ApiKey.API_VERSIONS)
+    assert handshake(gate) == 0
+    assert not gate.admits(ApiKey.API_VERSIONS)
+    assert gate.admits(ApiKey.SASL_AUTHENTICATE)
+    authenticate(gate)
+    assert gate.admits(ApiKey.API_VERSIONS)
+
+
 @pytest.mark.parametrize(
     ("max_session_s", "token", "lifetime_ms"),
     [

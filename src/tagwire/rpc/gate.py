@@ -19,6 +19,9 @@ from tagwire.spec.api_keys import ApiKey
 BEFORE: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 """What may be requested before a client has authenticated."""
 
+_DURING: Final = BEFORE - {ApiKey.API_VERSIONS}
+"""A second handshake is refused by its response."""
+
 LEAST_BETWEEN_REAUTHENTICATIONS_S: Final = 1.0
 """Seconds from the beginning of one to the next; Kafka's."""
 
@@ -61,11 +64,12 @@ class Gate:
     def admits(self, api_key: int) -> bool:
         """Whether a request may be served now; one that may not closes the connection.
 
-        Before a client has authenticated these are ApiVersions and those of SASL, while it does so again
-        SaslAuthenticate, and after the end of its session a SaslHandshake by which it may begin to.
+        Before a client authenticates these are ApiVersions and those of SASL, between its SaslHandshake and the last
+        token those of SASL alone, while it does so again SaslAuthenticate, and after the end of its session a
+        SaslHandshake by which it may begin to.
         """
         if self.username is None:
-            return api_key in BEFORE
+            return api_key in (BEFORE if self._exchange is None else _DURING)
         if self._exchange is not None or self._is_another:
             return api_key == ApiKey.SASL_AUTHENTICATE
         if self._ends is not None and self._clock() > self._ends:
