@@ -133,6 +133,19 @@ def test_an_encoded_batch_is_sent_as_it_is_and_in_its_turn(cluster: FakeCluster)
     assert log.batches[1][2][12:16] + log.batches[1][2][16:] == b"\0\0\0\0" + data[16:]
 
 
+@pytest.mark.parametrize("idempotence", [True, False])
+def test_an_encoded_batch_that_was_another_producers_is_so_no_longer(cluster: FakeCluster, idempotence: bool) -> None:
+    log = cluster.topic("t")[0]
+    rows = [Record(b"k", b"1"), Record(b"k", b"2")]
+    data = records.write(rows, producer_id=7, producer_epoch=3, base_sequence=40, transactional=True)
+    with Producer(cluster.bootstrap, idempotence=idempotence) as producer:
+        producer.send_batch("t", 0, data)
+    (header,) = records.batch_headers(log.batches[0][2], verify=True)
+    assert (header.producer_id == 7, header.is_transactional, header.crc_ok) == (False, False, True)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) in [(-1, -1, -1), (100, 0, 0)]
+    assert values_in(log) == [b"1", b"2"]
+
+
 NO_BATCHES = [
     ("nothing", b""),
     ("garbage", b"\0" * 100),

@@ -154,7 +154,7 @@ class Producer(CoreOwner):
 
     def send_batch(self, topic: str, partition: int, data: bytes) -> Delivery:
         """Sends a record batch that is encoded already, such as `tagwire.records.from_arrow` makes; its records are
-        sent as they are.
+        sent as they are. Where it was another producer's, or of a transaction, it is not any more.
 
         Raises:
             EncodeError: `data` is not exactly one record batch, or `partition` no number. Else as `send`.

@@ -132,7 +132,8 @@ class ProducerBatch:
         dialect: str | None = None,
         is_unsplittable: bool = False,
     ) -> ProducerBatch:
-        """A batch that is encoded already, or a message set of a dialect.
+        """A batch that is encoded already, or a message set of a dialect. A batch that was another producer's is so no
+        longer.
 
         Raises:
             EncodeError: `data` is not exactly one whole batch of magic 2, or not whole messages.
@@ -151,6 +152,8 @@ class ProducerBatch:
             raise EncodeError(f"batch for {topic_partition}: {len(data)} bytes are not whole messages")
         batch = cls(topic_partition, completion, now, headers[0].compression, dialect)
         batch.data = bytearray(data)
+        if dialect is None and (headers[0].producer_id != NO_PRODUCER_ID.producer_id or headers[0].is_transactional):
+            records.set_producer(batch.data, *NO_PRODUCER_ID, NO_SEQUENCE, transactional=False)
         offset = 0  # where brokers expect batches that come in
         view = memoryview(batch.data)
         for header in headers:
