@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tagwire import records
 from tagwire.client import Producer, RowsDelivery, RowsMetadata, TopicPartition, partition_of
 from tagwire.errors import EncodeError, Error, KafkaError, TransactionStateError
 from tagwire.kernel import partitioning
@@ -158,6 +159,18 @@ def test_a_batch_of_rows_that_is_too_large_is_split(cluster: FakeCluster) -> Non
         told = producer.send_arrow("t", pa.record_batch({"value": [b"%d" % number for number in range(9)]})).result(10)
     assert [record.value for record in stored_in(log)] == [b"%d" % number for number in range(9)]
     assert told.offsets == {("t", 0): (0, 8)}
+
+
+def test_the_parts_of_a_batch_of_rows_that_is_split_have_its_compression_level(cluster: FakeCluster) -> None:
+    log = cluster.topic("t")[0]
+    rows = [Record(None, b"%d" % (number * number) * 20, timestamp=0) for number in range(2000)]
+    cluster.script("Produce", refusing(Error.MESSAGE_TOO_LARGE))
+    with Producer(cluster.bootstrap, compression="zstd", compression_level=19, idempotence=False) as producer:
+        columns = {"value": [row.value for row in rows], "timestamp": [0] * len(rows)}
+        producer.send_arrow("t", pa.record_batch(columns)).result(10)
+    whole = records.write(rows[:1000], compression="zstd", level=19)
+    assert len(whole) != len(records.write(rows[:1000], compression="zstd"))
+    assert log.batches[0][2][16:] == whole[16:]
 
 
 def test_no_rows_are_nothing(cluster: FakeCluster) -> None:

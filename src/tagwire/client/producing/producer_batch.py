@@ -130,10 +130,14 @@ class ProducerBatch:
         data: bytes,
         *,
         dialect: str | None = None,
+        level: int | None = None,
         is_unsplittable: bool = False,
     ) -> ProducerBatch:
         """A batch that is encoded already, or a message set of a dialect. A batch that was another producer's is so no
         longer.
+
+        Args:
+            level: of its compression, for its parts where it is split.
 
         Raises:
             EncodeError: `data` is not exactly one whole batch of magic 2, or not whole messages.
@@ -150,7 +154,7 @@ class ProducerBatch:
             raise EncodeError(f"batch for {topic_partition}: {len(data)} bytes are not exactly one record batch")
         if not whole:
             raise EncodeError(f"batch for {topic_partition}: {len(data)} bytes are not whole messages")
-        batch = cls(topic_partition, completion, now, headers[0].compression, dialect)
+        batch = cls(topic_partition, completion, now, headers[0].compression, dialect, level)
         batch.data = bytearray(data)
         if dialect is None and (headers[0].producer_id != NO_PRODUCER_ID.producer_id or headers[0].is_transactional):
             records.set_producer(batch.data, *NO_PRODUCER_ID, NO_SEQUENCE, transactional=False)

@@ -223,7 +223,7 @@ class ProducerCore(Generic[RecordDelivery]):
         size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
         dialect, register = self._settings.dialect, self._encoding.register
         for tp, data in row_batches(rows, partitioner, partition, size, now_ms, dialect, register):
-            batch = self._accumulator.encoded(tp, data)
+            batch = self._accumulator.encoded(tp, data, level=partitioner.level)
             await self._append_batch(batch, since, self._room_by())
             batches.append(batch)
         return batches

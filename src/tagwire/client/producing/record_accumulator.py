@@ -169,11 +169,13 @@ class RecordAccumulator(Generic[RecordDelivery]):
             error, self._error = self._error, None
             return error
 
-    def encoded(self, tp: TopicPartition, data: bytes, *, is_unsplittable: bool = False) -> ProducerBatch:
+    def encoded(
+        self, tp: TopicPartition, data: bytes, *, level: int | None = None, is_unsplittable: bool = False
+    ) -> ProducerBatch:
         """A batch of its own of what is encoded already. Takes and raises what `ProducerBatch.encoded` does."""
         dialect = self._settings.dialect
         return ProducerBatch.encoded(
-            tp, self.completion, self._now(), data, dialect=dialect, is_unsplittable=is_unsplittable
+            tp, self.completion, self._now(), data, dialect=dialect, level=level, is_unsplittable=is_unsplittable
         )
 
     def drain(self, now: float, *, everything: bool = False) -> Sequence[ProducerBatch]:
