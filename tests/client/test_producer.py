@@ -151,6 +151,7 @@ NO_BATCHES = [
     ("garbage", b"\0" * 100),
     ("two batches", records.write([Record(None, b"1")]) * 2),
     ("a batch cut short", records.write([Record(None, b"1")])[:-1]),
+    ("a batch whose bytes have changed", records.write([Record(None, b"1234")]).replace(b"1234", b"1334")),
 ]
 
 

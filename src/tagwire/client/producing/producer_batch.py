@@ -140,12 +140,13 @@ class ProducerBatch:
             level: of its compression, for its parts where it is split.
 
         Raises:
-            EncodeError: `data` is not exactly one whole batch of magic 2, or not whole messages.
+            EncodeError: `data` is not exactly one whole batch of magic 2, or not whole messages; or it is of a caller
+                (`is_unsplittable`), and its checksum does not hold: the one with our producer id would.
         """
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise EncodeError(f"batch for {topic_partition} is {type(data).__name__}, not bytes")
         try:
-            headers = list(records.batch_headers(data, dialect))
+            headers = list(records.batch_headers(data, dialect, verify=is_unsplittable))
             count = sum(header.count for header in headers)
         except TagwireError as error:
             raise EncodeError(f"batch for {topic_partition}: {error}") from error
@@ -154,6 +155,8 @@ class ProducerBatch:
             raise EncodeError(f"batch for {topic_partition}: {len(data)} bytes are not exactly one record batch")
         if not whole:
             raise EncodeError(f"batch for {topic_partition}: {len(data)} bytes are not whole messages")
+        if any(header.crc_ok is False for header in headers):
+            raise EncodeError(f"batch for {topic_partition}: its checksum does not hold")
         batch = cls(topic_partition, completion, now, headers[0].compression, dialect, level)
         batch.data = bytearray(data)
         if dialect is None and (headers[0].producer_id != NO_PRODUCER_ID.producer_id or headers[0].is_transactional):
