@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tagwire import records
+from tagwire import messages, records
 from tagwire.client import Client, Delivery, Producer, ProducerOptions, RecordMetadata, partition_of
 from tagwire.client.config import ProduceSettings
 from tagwire.client.producing.settings import settings_of
@@ -22,7 +22,7 @@ from tagwire.errors import ConfigError, Error, KafkaError, RequestTimeoutError, 
 from tagwire.records import Record
 
 from .fake_broker import SERVED, FakeCluster, Late, Silence
-from .produce_responses import refusing
+from .produce_responses import produced, refusing
 from .stored import values_in
 
 
@@ -265,6 +265,29 @@ def test_a_leader_that_a_refusal_names_is_followed_without_asking_for_metadata()
             producer.send("t", b"1").result(10)
             assert len(cluster.requests("Metadata")) == before
         assert values_in(log) == [b"0", b"1"]
+
+
+def test_several_batches_that_a_refusal_names_the_leader_for_follow_it_at_once() -> None:
+    with FakeCluster(nodes=2, served={**SERVED, 0: (3, 12)}) as cluster:
+        cluster.endpoints = True
+        log = cluster.topic("t")[0]
+        log.epoch = 1
+        with Producer(cluster.bootstrap, batch_bytes=100, linger=0) as producer:
+            producer.send("t", b"0").result(10)
+            before = len(cluster.requests("Metadata"))
+            log.leader, log.epoch = 1, 2
+            refused = produced_by_another(1, 2)
+            cluster.script("Produce", lambda message: time.sleep(0.3) or refused(message), refused, refused)
+            sent = [producer.send("t", b"%d" % number * 90) for number in range(1, 4)]
+            assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3]
+            assert len(cluster.requests("Metadata")) == before
+
+
+def produced_by_another(leader: int, epoch: int) -> Callable[[Any], Any]:
+    """An action that refuses every partition of a Produce, since another broker leads it."""
+    named = messages.ProduceResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+    error = Error.NOT_LEADER_OR_FOLLOWER
+    return lambda message: produced(message, error_code=error, base_offset=-1, current_leader=named)
 
 
 def test_a_closed_producer_takes_nothing(cluster: FakeCluster) -> None:

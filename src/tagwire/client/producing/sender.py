@@ -445,7 +445,7 @@ class Sender:
                 self._fail_batch(batch, RemoteProtocolError(impossible))
             elif found.error_code == Error.NONE:
                 delivered.append((batch, found.base_offset))
-            elif self._handle_error(batch, found, response) is Outcome.DELIVERED:
+            elif self._handle_error(batch, found, request.node, response) is Outcome.DELIVERED:
                 delivered.append((batch, NO_OFFSET))
         for batch, _ in delivered:
             self._queues[batch.topic_partition].acked(batch)
@@ -453,7 +453,7 @@ class Sender:
             self._accumulator.complete([(batch, offset, None) for batch, offset in delivered])
 
     def _handle_error(
-        self, batch: ProducerBatch, found: PartitionResponse, response: messages.ProduceResponse
+        self, batch: ProducerBatch, found: PartitionResponse, node: int, response: messages.ProduceResponse
     ) -> Outcome:
         error = refusal_of(batch, found)
         queue = self._queues[batch.topic_partition]
@@ -473,11 +473,19 @@ class Sender:
             if error.error in _TOPIC_UNKNOWN:
                 queue.sequences.lost()
             leader = found.current_leader
-            is_leader_known = error.refreshes_metadata and self._network.update_leader(
-                batch.topic_partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
+            is_leader_known = error.refreshes_metadata and (
+                self._network.update_leader(
+                    batch.topic_partition, leader.leader_id, leader.leader_epoch, nodes_of(response.node_endpoints)
+                )
+                or self._is_led_elsewhere(batch.topic_partition, node)
             )
             self._retry_or_fail(batch, error, is_leader_known=is_leader_known)
         return outcome
+
+    def _is_led_elsewhere(self, tp: TopicPartition, node: int) -> bool:
+        """Whether another than this node is known to lead by now: the batch before has heard of it."""
+        known = self._network.known_partition(tp)
+        return known is not None and known.leader != node
 
     def _retry_or_fail_all(self, batches: Iterable[ProducerBatch], error: TagwireError | None) -> None:
         if error is not None:
@@ -490,7 +498,7 @@ class Sender:
         """Lets the batch be sent again later, or fails it.
 
         Args:
-            again: it is worth it whatever the error. is_leader_known: the response told who leads now.
+            again: it is worth it whatever the error. is_leader_known: it is known who leads now.
         """
         now = self._network.now()
         batch.attempts += 1
