@@ -283,6 +283,32 @@ def test_several_batches_that_a_refusal_names_the_leader_for_follow_it_at_once()
             assert len(cluster.requests("Metadata")) == before
 
 
+def test_a_leader_that_is_told_of_one_partition_leaves_another_to_be_asked_about() -> None:
+    with FakeCluster(nodes=2, served={**SERVED, 0: (3, 12)}) as cluster:
+        logs = cluster.topic("t", 2)
+        for log in logs:
+            log.leader, log.epoch = 0, 1
+        with Producer(cluster.bootstrap, linger=0.2) as producer:
+            for partition in range(2):
+                producer.send("t", b"0", partition=partition)
+            producer.flush()
+            for log in logs:
+                log.leader, log.epoch = 1, 2
+
+            def tells_of_the_second(message: Any) -> Any:
+                answer = produced_by_another(1, 2)(message)
+                kind = messages.ProduceResponse.LeaderIdAndEpoch
+                answer.responses[0].partition_responses[0].current_leader = kind()
+                return answer
+
+            cluster.script("Produce", tells_of_the_second)
+            for partition in range(2):
+                producer.send("t", b"1", partition=partition)
+            producer.flush()
+        asked = [node for node, api, _, _ in cluster.seen if api == "Produce"]
+        assert (asked.count(0), [values_in(log) for log in logs]) == (2, [[b"0", b"1"]] * 2)
+
+
 def produced_by_another(leader: int, epoch: int) -> Callable[[Any], Any]:
     """An action that refuses every partition of a Produce, since another broker leads it."""
     named = messages.ProduceResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)

@@ -48,7 +48,8 @@ class MetadataCache:
         self._stale.update(topics)
 
     def update_leader(self, partition: TopicPartition, leader: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
-        """Takes what a refusal tells of a partition's new leader (KIP-951).
+        """Takes what a refusal tells of a partition's new leader (KIP-951). A topic that is stale remains so: what is
+        told is of this partition alone.
 
         Returns:
             Whether that is news, and the leader a broker whose address is known.
@@ -60,7 +61,6 @@ class MetadataCache:
             return False
         moved = replace(known, leader=leader, leader_epoch=epoch)
         self._topics[partition.topic] = replace(topic, partitions={**topic.partitions, partition.partition: moved})
-        self._stale.discard(partition.topic)
         return True
 
 
