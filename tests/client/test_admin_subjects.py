@@ -166,6 +166,24 @@ def test_all_refusals_are_told_and_the_first_gives_the_code(cluster: FakeCluster
     assert caught.value.error is Error.NON_EMPTY_GROUP
 
 
+def test_a_refusal_is_told_though_time_ends_while_something_else_is_tried_again(cluster: FakeCluster) -> None:
+    kind = messages.DeleteGroupsResponse
+
+    def refuse(message: Any) -> Any:
+        codes = {"g": Error.NON_EMPTY_GROUP, "h": Error.COORDINATOR_LOAD_IN_PROGRESS, "i": Error.NONE}
+        return kind(
+            results=[
+                kind.DeletableGroupResult(group_id=group, error_code=codes[group]) for group in message.groups_names
+            ]
+        )
+
+    cluster.script("DeleteGroups", *[refuse] * 99)
+    with Client(cluster.bootstrap, timeout=1) as client, Admin(client) as admin:
+        with pytest.raises(KafkaError, match=r"delete group 'g'; COORDINATOR_LOAD_.* delete group 'h'") as caught:
+            admin.delete_groups(["g", "h", "i"])
+        assert caught.value.error is Error.NON_EMPTY_GROUP
+
+
 def deleted(*groups: str) -> Any:
     kind = messages.DeleteGroupsResponse
     return kind(results=[kind.DeletableGroupResult(group_id=group) for group in groups])

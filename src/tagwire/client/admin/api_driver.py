@@ -129,7 +129,12 @@ class AdminApi:
                 raise RemoteProtocolError(f"{_told(verb, silent.pop())}: missing in the response")
             left = [key for key in left if key in later]
             if left:
-                await sleep(retry.pause_until(later[left[0]]))
+                try:
+                    again_at = retry.pause_until(later[left[0]])
+                except KafkaError:  # no time is left: it is told with what was refused before
+                    refused |= later
+                    break
+                await sleep(again_at)
                 network.forget(key.topic for key in left if isinstance(key, TopicPartition))
                 await network.refresh([], deadline)
         if refused:
