@@ -86,8 +86,8 @@ class FakeOffsets:
 class Room:
     """A cluster with topic "t", and consumers of group "g" that are made as they are wanted."""
 
-    def __init__(self, partitions: int = 1, seed: int = 1) -> None:
-        self.cluster = FakeCluster()
+    def __init__(self, partitions: int = 1, seed: int = 1, cluster: FakeCluster | None = None) -> None:
+        self.cluster = cluster or FakeCluster()
         self.driver = MemoryDriver(self.cluster, seed)
         self.log = self.cluster.topic("t", partitions)
         self.groups = FakeConsumerGroups(self.cluster, self.driver)

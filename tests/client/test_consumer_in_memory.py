@@ -17,6 +17,7 @@ from tagwire.errors import (
     ConsumerStateError,
     Error,
     KafkaError,
+    LogTruncationError,
     RemoteProtocolError,
     RequestTimeoutError,
     TagwireError,
@@ -25,6 +26,8 @@ from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
 from .fake_broker import Close, Late
+from .fetching_in_memory import Brokers
+from .logs import batch_of
 from .memory_consumers import MemoryConsumer, Room
 
 AT = TopicPartition("t", 0)
@@ -192,6 +195,36 @@ def test_a_partition_that_is_paused_while_its_records_are_read_goes_on_where_it_
     consumer.call(consumer.core.pause([at], is_paused=False))
     found = [record for record in rest + consumer.drained(19 - len(rest)) if record.partition == at.partition]
     assert offsets(found) == [*range(1, 10)]
+
+
+def test_what_is_unread_is_known_by_the_leader_epoch_of_the_record_before_it() -> None:
+    room = Room()
+    for epoch in (3, 4):
+        room.log[0].put(batch_of(room.log[0].end, 5, partition_leader_epoch=epoch))
+    consumer = subscribed(room)
+    reader = consumer.call(consumer.core.read())
+    found = []
+    for record in reader:
+        position = consumer.call(consumer.core.positions())[AT]
+        found.append((record.offset, position.offset, position.leader_epoch))
+    assert found == [(offset, offset + 1, 3 if offset < 5 else 4) for offset in range(10)]
+
+
+def test_a_partition_that_is_paused_among_its_records_is_validated_before_another_leader_is_read_from() -> None:
+    cluster = Brokers(1)
+    room = Room(cluster=cluster)
+    room.log[0].epoch = 3
+    room.log[0].put(batch_of(0, 10, partition_leader_epoch=3))
+    room.offsets.committed["g"] = {AT: 0}
+    consumer = subscribed(room, offset_reset="none")
+    reader = consumer.call(consumer.core.read())
+    assert [next(reader).offset for _ in range(8)] == [*range(8)]
+    consumer.call(consumer.core.pause([AT], is_paused=True))
+    cluster.epoch_ends[0] = (3, 5)
+    room.log[0].epoch = 4
+    consumer.call(consumer.core.pause([AT], is_paused=False))
+    with pytest.raises(LogTruncationError, match="up to offset 8"):
+        consumer.drained(1)
 
 
 def test_nothing_unread_is_given_of_a_partition_that_went_to_another_member() -> None:

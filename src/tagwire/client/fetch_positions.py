@@ -21,6 +21,9 @@ from tagwire.partitions import TopicPartition
 
 UNKNOWN: Final = -1
 
+MOST_EPOCHS: Final = 16
+"""Of how many leader epochs it is known where what was given of them began: one call gives records of few."""
+
 
 class GivenPosition(NamedTuple):
     """How far a partition was given out.
@@ -72,6 +75,7 @@ class FetchPosition:
     __slots__ = (
         "_attempts",
         "_began",
+        "_epochs",
         "_failing_since",
         "_given",
         "_is_paused",
@@ -123,6 +127,7 @@ class FetchPosition:
         self._failing_since = 0.0
         self._began = (0, GivenPosition(offset, leader_epoch))
         self._given = self._began
+        self._epochs: tuple[GivenPosition, ...] = ()  # from which offset on what was given is of which epoch
 
     @property
     def given(self) -> GivenPosition:
@@ -135,6 +140,14 @@ class FetchPosition:
     def began(self) -> GivenPosition:
         """Where it began, or where the last `seek` went; its offset is -1 while that is looked up."""
         return self._began[1]
+
+    def before(self, offset: int) -> GivenPosition:
+        """Where an application stands that has had no more than what is before `offset` of what was given."""
+        for since, epoch in reversed(self._epochs):
+            if since < offset:
+                return GivenPosition(offset, epoch)
+        began = self.began
+        return GivenPosition(offset, began.leader_epoch if offset == began.offset else UNKNOWN)
 
     @property
     def is_paused(self) -> bool:
@@ -207,6 +220,11 @@ class FetchPosition:
     def give(self, seeks: int, offset: int, leader_epoch: int) -> None:
         """Everything up to `offset` was given out, but not beyond `end_offset`; `seeks` as they were when it was
         fetched."""
+        since, last = self._given
+        if leader_epoch != last.leader_epoch or offset < last.offset or seeks != since or not self._epochs:
+            first = last.offset if seeks == since and last.offset != UNKNOWN else self.began.offset
+            kept = [one for one in self._epochs if one.offset < min(first, offset)] if seeks == since else []
+            self._epochs = (*kept[1 - MOST_EPOCHS :], GivenPosition(min(first, offset), leader_epoch))
         end = self.end_offset
         self._given = seeks, GivenPosition(offset if end is None else min(offset, end), leader_epoch)
 

@@ -152,7 +152,9 @@ class GivenRecords:
         for record in (*self.gathered, *self._unread()):
             partition = _partition(record)
             if partition not in first:
-                first[partition] = GivenPosition(record.offset)
+                one = self._subscription.assigned.get(partition)
+                position = None if one is None else one.fetch_position
+                first[partition] = position.before(record.offset) if position else GivenPosition(record.offset)
         return first
 
 
