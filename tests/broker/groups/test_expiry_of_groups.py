@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from tagwire.broker.groups import coordinator, group_table
+from tagwire.broker.groups.consumer_member import JOINING
+from tagwire.broker.groups.consumer_steps import Heartbeat
 from tagwire.broker.groups.coordinator import OFFSETS_RETENTION_MS, Groups
 from tagwire.broker.groups.membership import Joining
 from tagwire.broker.groups.offsets import OffsetAndMetadata
 from tagwire.errors import Error
 from tagwire.partitions import TopicPartition
 from tagwire.records import read, write
+
+from .consumer_talk import FakeTopics
 
 NOW_MS = 10 * OFFSETS_RETENTION_MS
 PARTITION = TopicPartition("t", 0)
@@ -169,5 +173,55 @@ def test_an_offset_that_is_being_stored_is_not_forgotten_with_the_one_before(
         await asyncio.gather(commit, expiry)
         groups.end_transaction(1, committed=True)
         assert told(groups) == {PARTITION: 8}
+
+    asyncio.run(run())
+
+
+WANTED, UNWANTED, UNWANTED_NOW = PARTITION, TopicPartition("u", 0), TopicPartition("u", 1)
+
+
+async def with_old_offsets(groups: Groups) -> None:
+    await groups.commit("g", {WANTED: OLD, UNWANTED: OLD, UNWANTED_NOW: NEW})
+
+
+@pytest.mark.parametrize(
+    ("subscription", "is_synced", "left"),
+    [
+        (b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", True, {WANTED, UNWANTED_NOW}),
+        (b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", False, {WANTED, UNWANTED, UNWANTED_NOW}),
+        (b"?", True, {WANTED, UNWANTED, UNWANTED_NOW}),
+    ],
+)
+def test_offsets_of_topics_that_no_classic_member_wants_last_as_long_as_those_of_nobody(
+    monkeypatch: pytest.MonkeyPatch, subscription: bytes, is_synced: bool, left: set[TopicPartition]
+) -> None:
+    monkeypatch.setattr(coordinator, "wall_ms", lambda: NOW_MS)
+
+    async def run() -> None:
+        groups = groups_of(GatedLog())
+        joining = Joining("", None, "c", "/", 10_000, 10_000, "consumer", (("range", subscription),), takes_id=False)
+        member = (await groups.join("g", joining)).member_id
+        if is_synced:
+            await groups.sync("g", member, None, 1, None, None, {member: b""})
+        await with_old_offsets(groups)
+        await groups.expire()
+        assert told(groups).keys() == left
+
+    asyncio.run(run())
+
+
+def test_offsets_of_topics_that_no_member_of_kip_848_wants_last_as_long_as_those_of_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coordinator, "wall_ms", lambda: NOW_MS)
+
+    async def run() -> None:
+        log: Any = GatedLog()
+        groups = Groups(log, FakeTopics(t=1, u=2), most=10)
+        joining = Heartbeat("m", JOINING, None, owned=frozenset(), topics=frozenset({"t"}), rebalance_timeout_ms=10_000)
+        await groups.consumer_heartbeat("g", joining)
+        await with_old_offsets(groups)
+        await groups.expire()
+        assert told(groups).keys() == {WANTED, UNWANTED_NOW}
 
     asyncio.run(run())

@@ -25,9 +25,10 @@ from tagwire.broker.groups.consumer_records import ConsumerGroupState, TopicsVie
 from tagwire.broker.groups.consumer_steps import Heartbeat, HeartbeatResult, Step
 from tagwire.broker.groups.group_settings import GroupSettings
 from tagwire.broker.groups.group_table import AnyGroup, Coordinated, new_member_id
-from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinReply, JoinResult, SyncResult
+from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinReply, JoinResult, State, SyncResult
 from tagwire.broker.groups.offset_commits import OffsetCommits, offset_records
 from tagwire.broker.groups.stored_changes import StoredChange
+from tagwire.broker.groups.subscriptions import subscribed_topics
 from tagwire.broker.storage.batch import origin_of
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, UnsupportedVersionError
 from tagwire.escaping import told
@@ -40,7 +41,8 @@ Given = TypeVar("Given")
 
 OFFSETS_RETENTION_MS = 7 * 86_400_000
 """Offsets of a group without members are forgotten this long after they were committed and the last member of a
-classic group was gone, as Kafka does by default (KIP-211)."""
+classic group was gone, and those of topics that no member is subscribed to this long after they were committed, as
+Kafka does by default (KIP-211)."""
 
 STORE_AGAIN_MS: Final = 1000
 """When it is tried again to store what time has made of a group."""
@@ -393,7 +395,7 @@ class Groups(OffsetCommits):
             self._count(found)
 
     async def expire(self) -> None:
-        """Forget what is too old: offsets of groups without members, and groups that have nothing left."""
+        """Forget what is too old: offsets of what no member wants, and groups that have nothing left."""
         self._emptied.clear()
         for number, (group_id, entry) in enumerate(list(self._groups.items()), 1):
             if number % LOOKED_AT_ONCE == 0:
@@ -438,12 +440,17 @@ class Groups(OffsetCommits):
 
 
 def _expired_offsets(entry: Coordinated) -> list[TopicPartition]:
-    """The partitions whose offsets are too old, of a group without members."""
+    """The partitions whose offsets are too old: of a group without members, or of topics that no member wants any more
+    (KIP-211; ClassicGroup.offsetExpirationCondition)."""
     now_ms = wall_ms()
     before_ms = now_ms - OFFSETS_RETENTION_MS
-    if not entry.is_empty:
+    if entry.is_empty:
+        return entry.offsets.expired(now_ms, before_ms if entry.emptied_ms < before_ms else 0)
+    if isinstance(entry.group, ClassicGroup) and entry.group.state is not State.STABLE:
         return []
-    return entry.offsets.expired(now_ms, before_ms if entry.emptied_ms < before_ms else 0)
+    old = entry.offsets.expired(now_ms, before_ms)
+    wanted = subscribed_topics(entry.group) if old else None
+    return [] if wanted is None else [partition for partition in old if partition.topic not in wanted]
 
 
 def _is_left_over(entry: Coordinated) -> bool:

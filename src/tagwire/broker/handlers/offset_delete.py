@@ -9,9 +9,7 @@ from __future__ import annotations
 from tagwire import messages
 from tagwire.broker.cluster_image import GROUP
 from tagwire.broker.coordinated import OneKey
-from tagwire.broker.groups import embedded_protocol
-from tagwire.broker.groups.consumer_group import ConsumerGroup
-from tagwire.broker.groups.group_table import AnyGroup
+from tagwire.broker.groups.subscriptions import subscribed_topics
 from tagwire.broker.registry import Call, handles
 from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
@@ -30,7 +28,7 @@ async def offset_delete(call: Call[Request]) -> Response:
     group = groups.get(request.group_id)
     if group is None:
         return Response(error_code=Error.GROUP_ID_NOT_FOUND if request.group_id else Error.INVALID_GROUP_ID)
-    subscribed = _subscribed(group)
+    subscribed = subscribed_topics(group)
     if subscribed is None:
         return Response(error_code=Error.NON_EMPTY_GROUP)
     outcomes = {
@@ -66,19 +64,3 @@ def _outcome(call: Call[Request], topic: str, partition: int, subscribed: set[st
     if call.broker.topics.partition(topic, partition) is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     return Error.GROUP_SUBSCRIBED_TO_TOPIC if topic in subscribed else Error.NONE
-
-
-def _subscribed(group: AnyGroup) -> set[str] | None:
-    """The topics that members are subscribed to; None where that cannot be known."""
-    if isinstance(group, ConsumerGroup):
-        return group.subscribed_topics()
-    if group.members and group.protocol_type != embedded_protocol.TYPE:
-        return None
-    topics: set[str] = set()
-    for member in group.members.values():
-        for _, data in member.protocols:
-            try:
-                topics.update(embedded_protocol.read_subscription(data).topics)
-            except KafkaError:
-                return None
-    return topics
