@@ -19,15 +19,28 @@ WEEK_MS = coordinator.OFFSETS_RETENTION_MS
 Join, Sync = messages.JoinGroupRequest, messages.SyncGroupRequest
 
 
-def join(wire, member_id="", version=9, group="g", session=10_000, instance=None, reply=True):
-    protocols = [Join.JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\1\0\1t\0\0\0\0")]
+SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\0\0\0\0"
+
+
+def join(
+    wire,
+    member_id="",
+    version=9,
+    group="g",
+    session=10_000,
+    instance=None,
+    reply=True,
+    kind="consumer",
+    subscription=SUBSCRIPTION,
+):
+    protocols = [Join.JoinGroupRequestProtocol(name="range", metadata=subscription)]
     request = Join(
         group_id=group,
         session_timeout_ms=session,
         rebalance_timeout_ms=10_000,
         member_id=member_id,
         group_instance_id=instance,
-        protocol_type="consumer",
+        protocol_type=kind,
         protocols=protocols,
     )
     wire.send(request, version)
@@ -356,6 +369,19 @@ def test_offsets_are_deleted_unless_the_topic_is_subscribed(wire):
     assert forget(wire, "missing") is Error.UNKNOWN_TOPIC_OR_PARTITION
     assert forget(wire, group="missing") is Error.GROUP_ID_NOT_FOUND
     assert (committed(wire).committed_offset, committed(wire, topic="u").committed_offset) == (1, -1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("consumer", Error.GROUP_SUBSCRIBED_TO_TOPIC), ("connect", Error.NON_EMPTY_GROUP)]
+)
+def test_consumers_whose_subscription_cannot_be_read_are_subscribed_to_all_and_others_keep_everything(
+    wire, kind, expected
+):
+    wire.create("t")
+    commit(wire, 1)
+    sync(wire, join_with_id(wire, kind=kind, subscription=b"?"))
+    assert forget(wire) is expected
+    assert committed(wire).committed_offset == 1
 
 
 def test_a_group_whose_last_offset_was_deleted_can_be_deleted_once(wire):
