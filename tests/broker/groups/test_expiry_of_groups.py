@@ -96,8 +96,8 @@ def told(groups: Groups, group_id: str = "g") -> dict[TopicPartition, int]:
     return {partition: found.offset for partition, found in groups.offsets(group_id)}
 
 
-def groups_of(log: Any) -> Groups:
-    groups = Groups(log, log, most=10)
+def groups_of(log: Any, most: int = 10) -> Groups:
+    groups = Groups(log, log, most=most)
     groups.load()
     return groups
 

@@ -66,6 +66,21 @@ def test_what_is_committed_of_the_next_topic_of_the_name_is_kept() -> None:
     asyncio.run(run())
 
 
+def test_offsets_of_many_groups_are_forgotten_in_few_batches() -> None:
+    async def run() -> None:
+        log = GatedLog()
+        groups = groups_of(log, most=3000)
+        names = [f"g{number}" for number in range(2500)]
+        await asyncio.gather(*(groups.commit(name, {GONE: at(7), LEFT: at(8)}) for name in names))
+        before = len(log.batches)
+        await groups.forget_topics({"gone"})
+        assert len(log.batches) - before == 3
+        for found in (groups, groups_of(log, most=3000)):
+            assert all(told(found, name) == {LEFT: 8} for name in names)
+
+    asyncio.run(run())
+
+
 def test_a_client_that_goes_away_while_its_topic_is_deleted_leaves_no_offset_to_the_next_of_the_name(
     wire, broker, connect, monkeypatch
 ):

@@ -193,11 +193,10 @@ AS_THEY_WERE = (
         (
             Edit(
                 f"{_COMMITS}._forget_offsets",
-                "        await asyncio.gather("
-                "*(self._forget_in(group_id, sorted(found)) for group_id, found in gone.items() if found))\n",
+                "        await asyncio.gather(*(self._forget_in(found) for found in _in_batches(gone)))\n",
                 "        for group_id, found in gone.items():\n"
                 "            if found:\n"
-                "                await self._forget_in(group_id, sorted(found))\n",
+                "                await self._forget_in({group_id: sorted(found)})\n",
             ),
         ),
         "what a group commits of the next topic of a name goes with what others committed of the one before",

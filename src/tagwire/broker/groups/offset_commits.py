@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
+from itertools import islice
 
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
@@ -29,6 +30,13 @@ logger = logging.getLogger("tagwire.broker")
 
 MOST_EMPTIED = 1000
 """How many groups are remembered whose last offsets were deleted."""
+
+
+MOST_IN_A_BATCH = 1000
+"""How many offsets of topics that are gone are deleted in one batch; of one group all of them are."""
+
+MOST_NAMED = 10
+"""How many groups an error names whose offsets could not be deleted."""
 
 
 class OffsetCommits(GroupTable):
@@ -189,15 +197,24 @@ class OffsetCommits(GroupTable):
             KafkaError: COORDINATOR_NOT_AVAILABLE: that could not be stored.
         """
         await self._serial.run_concurrently(self._delete_offsets(group_id, list(partitions)))
-        if group_id not in self._groups and len(self._emptied) < MOST_EMPTIED:
-            self._emptied.add(group_id)
+        self._note_emptied(group_id)
 
     async def _delete_offsets(self, group_id: str, partitions: list[TopicPartition]) -> None:
-        await self._log.append(offset_records(group_id, dict.fromkeys(partitions)))
-        entry = self._groups.get(group_id)
-        if entry is not None:
-            entry.offsets.delete(partitions)
-            self._count(entry)
+        await self._delete_of_groups({group_id: partitions})
+
+    async def _delete_of_groups(self, gone: Mapping[str, list[TopicPartition]]) -> None:
+        """Forget offsets of several groups, in one batch."""
+        rows = [row for group_id, found in gone.items() for row in offset_records(group_id, dict.fromkeys(found))]
+        await self._log.append(rows)
+        for group_id, partitions in gone.items():
+            entry = self._groups.get(group_id)
+            if entry is not None:
+                entry.offsets.delete(partitions)
+                self._count(entry)
+
+    def _note_emptied(self, group_id: str) -> None:
+        if group_id not in self._groups and len(self._emptied) < MOST_EMPTIED:
+            self._emptied.add(group_id)
 
     async def forget_topics(self, topics: Set[str]) -> None:
         """Delete the offsets that groups committed of topics that are deleted; what cannot be stored is left for
@@ -218,17 +235,35 @@ class OffsetCommits(GroupTable):
         for group_id, storing in self._under_way.values():
             gone.setdefault(group_id, set()).update(filter(is_gone, storing))
         # All at once: what is committed from now on is of the next topics of these names, and is written behind them.
-        await asyncio.gather(*(self._forget_in(group_id, sorted(found)) for group_id, found in gone.items() if found))
+        await asyncio.gather(*(self._forget_in(found) for found in _in_batches(gone)))
 
-    async def _forget_in(self, group_id: str, partitions: list[TopicPartition]) -> None:
+    async def _forget_in(self, gone: Mapping[str, list[TopicPartition]]) -> None:
         try:
-            await self.delete_offsets(group_id, partitions)
+            await self._serial.run_concurrently(self._delete_of_groups(gone))
         except KafkaError as error:
             self._may_miss_topics = True
-            logger.error("group %s: %s", told(group_id), error)
+            logger.error("groups %s: %s", ", ".join(map(told, islice(gone, MOST_NAMED))), error)
+            return
+        for group_id in gone:
+            self._note_emptied(group_id)
 
 
 def offset_records(group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]) -> list[Record]:
     """The records of committed offsets; None deletes one."""
     now = wall_ms()
     return [stored.offset_record(group_id, where, offset, now) for where, offset in offsets.items()]
+
+
+def _in_batches(gone: Mapping[str, Set[TopicPartition]]) -> Iterator[dict[str, list[TopicPartition]]]:
+    """The partitions of each group, of as many groups together as one batch takes."""
+    batch: dict[str, list[TopicPartition]] = {}
+    count = 0
+    for group_id, partitions in gone.items():
+        if batch and count + len(partitions) > MOST_IN_A_BATCH:
+            yield batch
+            batch, count = {}, 0
+        if partitions:
+            batch[group_id] = sorted(partitions)
+            count += len(partitions)
+    if batch:
+        yield batch
