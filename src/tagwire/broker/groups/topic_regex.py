@@ -278,17 +278,31 @@ class _Parser:
 
     def _sequence(self) -> tuple[int, int]:
         start, end = self._empty()
-        while self._at < len(self._text) and not self._peek("|") and not self._peek(")"):
-            begin = self._at
-            first, last = self._repeated(begin)
+        while True:
+            self._pass_nothing()
+            if self._at >= len(self._text) or self._peek("|") or self._peek(")"):
+                break
+            first, last = self._repeated(self._at)
             self._automaton.link(end, first)
             end = last
         return start, end
+
+    def _pass_nothing(self) -> None:
+        """Take over what sets flags, and go beyond what quotes nothing: what repeats behind them repeats what is
+        before."""
+        while True:
+            begin, ignores_case = self._at, self._ignores_case
+            if self._take("\\Q\\E"):
+                continue
+            if not self._take("(?") or self._peek_name() or self._flags():
+                self._at, self._ignores_case = begin, ignores_case
+                return
 
     def _repeated(self, begin: int) -> tuple[int, int]:
         ignores_case = self._ignores_case
         part = self._atom()
         after = self._at
+        self._pass_nothing()
         counts = self._counts()
         if counts is None:
             return part
@@ -308,7 +322,7 @@ class _Parser:
             return None
         close = self._text.find("}", self._at)
         lowest, comma, highest = self._text[self._at + 1 : max(close, self._at)].partition(",")
-        if not (lowest.isascii() and lowest.isdigit() and (not highest or (highest.isascii() and highest.isdigit()))):
+        if not (_is_count(lowest) and (not highest or _is_count(highest))):
             return None  # RE2 takes it for what it is, a brace
         low = int(lowest[:6])
         high = (int(highest[:6]) if highest else None) if comma else low
@@ -371,10 +385,10 @@ class _Parser:
     def _group(self) -> tuple[int, int]:
         ignores_case = self._ignores_case
         if self._take("?"):
-            if self._take("P<"):
+            if self._peek_name():
                 self._name()
-            elif not self._flags():
-                return self._empty()
+            else:
+                self._flags()
         self._depth += 1
         if self._depth > MOST_DEPTH:
             raise self._wrong("groups are nested too deep")
@@ -385,10 +399,14 @@ class _Parser:
         self._ignores_case = ignores_case
         return part
 
+    def _peek_name(self) -> bool:
+        return self._peek("P<") or self._peek("<")
+
     def _name(self) -> None:
+        self._at = self._text.index("<", self._at) + 1
         close = self._text.find(">", self._at)
         name = self._text[self._at : max(close, self._at)]
-        if not name or not name.replace("_", "a").isalnum() or name in self._names:
+        if not (name.isascii() and name.replace("_", "a").isalnum()) or name in self._names:
             raise self._wrong("a group's name is letters, digits and _, and no other's")
         self._names.add(name)
         self._at = close + 1
@@ -397,14 +415,16 @@ class _Parser:
         """Take flags over; whether a group follows, for which they hold, and not the end of this one."""
         on = True
         ignores_case = self._ignores_case
-        while (flag := self._character("a )")) not in ":)":
+        before = ""
+        while (flag := self._character("a )")) not in ":)" or before == "-":
+            before = flag
             if flag == "i":
                 ignores_case = on
             elif flag == "-" and on:
                 on = False
             elif flag not in "msU":  # of lines, and of how long a match is: a name has one line, and matches whole
                 self._at -= 1
-                raise self._wrong("neither flags nor (?: or (?P<name>: there is no looking around")
+                raise self._wrong("neither flags nor (?: or (?<name>: there is no looking around")
         self._ignores_case = ignores_case
         return flag == ":"
 
@@ -413,8 +433,8 @@ class _Parser:
         if character == "Q":
             close = self._text.find("\\E", self._at)
             quoted = self._text[self._at :] if close < 0 else self._text[self._at : close]
-            if len(quoted) > 1 and close >= 0 and self._text[close + 2 : close + 3] in ("*", "+", "?", "{"):
-                close -= 1  # what follows repeats the last character alone: it is quoted apart
+            if len(quoted) > 1 and close >= 0:
+                close -= 1  # what may follow repeats the last character alone: it is quoted apart
                 self._text = f"{self._text[:close]}\\E\\Q{self._text[close:]}"
                 quoted = quoted[:-1]
             self._at = len(self._text) if close < 0 else close + 2
@@ -471,11 +491,11 @@ class _Parser:
             if short or len(digits) > 6 or set(digits) - set(string.hexdigits) or int(digits, 16) > 0x10FFFF:
                 raise self._wrong("\\x takes two digits of base 16, or more of them in braces")
             return chr(int(digits, 16))
-        if character == "0":
-            digits = self._text[self._at : self._at + 2]
-            octal = digits[: next((n for n, one in enumerate(digits) if one not in string.octdigits), len(digits))]
+        digits = self._text[self._at : self._at + 2]
+        octal = digits[: next((n for n, one in enumerate(digits) if one not in string.octdigits), len(digits))]
+        if character == "0" or (character in string.octdigits and octal):  # one digit alone is a back reference
             self._at += len(octal)
-            return chr(int(octal or "0", 8))
+            return chr(int(character + octal, 8))
         if character.isalnum() and character.isascii():
             self._at -= 1
             raise self._wrong(f"\\{character} is nothing here: there are no back references")
@@ -518,6 +538,11 @@ class _Parser:
             if highest < lowest:
                 raise self._wrong("a range of characters ends before it begins")
         return self._folded(_bits(one for one in CHARACTERS if lowest <= one <= highest))
+
+
+def _is_count(text: str) -> bool:
+    """Whether RE2 takes it for a number in braces: without leading zeros."""
+    return text.isascii() and text.isdigit() and (text[0] != "0" or len(text) == 1)
 
 
 def _shown(pattern: str) -> str:
