@@ -295,8 +295,9 @@ class FakeCluster:
             found = []
             for requested in topic.partitions:
                 partition, error = self._find(topic.name, requested.partition_index, node)
+                error = error or _epoch_error(requested, partition)
                 entry = kind.ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=error)
-                if partition is not None:
+                if partition is not None and not error:
                     end = partition.last_stable if message.isolation_level else partition.end
                     entry.offset = {-2: partition.start, -1: end}.get(requested.timestamp, -1)
                     if requested.timestamp >= 0:
@@ -367,9 +368,8 @@ class FakeCluster:
         entry = kind.PartitionData(partition_index=requested.partition, error_code=error, high_watermark=-1)
         if partition is None:
             return entry
-        if -1 < requested.current_leader_epoch != partition.epoch:
-            older = requested.current_leader_epoch < partition.epoch
-            entry.error_code = Error.FENCED_LEADER_EPOCH if older else Error.UNKNOWN_LEADER_EPOCH
+        entry.error_code = _epoch_error(requested, partition)
+        if entry.error_code:
             return entry
         entry.high_watermark, entry.last_stable_offset = partition.end, partition.last_stable
         if not partition.start <= requested.fetch_offset <= partition.end:
@@ -537,3 +537,11 @@ class FakeBroker:
         low, high = self.cluster.served[18]
         entry = messages.ApiVersionsResponse.ApiVersion(api_key=18, min_version=low, max_version=high)
         return messages.ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=[entry])
+
+
+def _epoch_error(requested: Any, partition: FakePartition | None) -> Error:
+    """What the leader says to who knows of another leader epoch."""
+    if partition is None or requested.current_leader_epoch in (-1, partition.epoch):
+        return Error.NONE
+    is_older = requested.current_leader_epoch < partition.epoch
+    return Error.FENCED_LEADER_EPOCH if is_older else Error.UNKNOWN_LEADER_EPOCH

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from tagwire.client import Client, Reader, TopicPartition
+from tagwire.client import Admin, Client, Reader, TopicPartition
 from tagwire.errors import Error, KafkaError
 
 from .fake_broker import SERVED, FakeCluster
@@ -129,3 +129,24 @@ def test_a_leader_named_by_an_epoch_that_is_known_already_is_no_news(pair: FakeC
         with pytest.raises(KafkaError, match="NOT_LEADER_OR_FOLLOWER"):
             next(reader)
     assert len(pair.requests("Fetch")) < 60
+
+
+@pytest.mark.parametrize("asks", ["list_offsets", "reset", "ends"])
+def test_offsets_are_asked_of_the_leader_of_the_epoch_that_is_known(pair: FakeCluster, asks: str) -> None:
+    log = pair.topic("t")[0]
+    fill(log, 4)
+    log.epoch = 5
+    at = TopicPartition("t", 0)
+    with Client(pair.bootstrap) as client:
+        client.metadata(["t"])
+        log.epoch = 6
+        if asks == "list_offsets":
+            assert client.list_offsets({at: "latest"}) == {at: 40}
+        elif asks == "reset":
+            reader = Reader(client, {at: 100}, stop_at_end=False, offset_reset="earliest")
+            assert next(reader).column("offset")[0].as_py() == 0
+        else:
+            assert Admin(client).partition_ends("t")[at].offset == 40
+    epochs = [message.topics[0].partitions[0].current_leader_epoch for message in pair.requests("ListOffsets")]
+    assert -1 not in epochs
+    assert epochs[-1] == log.epoch

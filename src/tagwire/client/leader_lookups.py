@@ -14,7 +14,7 @@ from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import ISOLATIONS
 from tagwire.client.network_client import NetworkClient
-from tagwire.client.offsets import NO_OFFSET, list_offsets_request
+from tagwire.client.offsets import NO_OFFSET, leader_epochs, list_offsets_request
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, TagwireError, UnsupportedVersionError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.rpc.version_gates import LIST_OFFSETS_LEADER_EPOCH, OFFSET_FOR_LEADER_EPOCH_CLIENTS
@@ -50,7 +50,7 @@ async def offsets_at(
     deadline = network.deadline()
     connection = await network.connection(node, deadline)
     version = connection.version(ApiKey.LIST_OFFSETS)
-    message = list_offsets_request(timestamps, ISOLATIONS[isolation])
+    message = list_offsets_request(timestamps, ISOLATIONS[isolation], leader_epochs(network, node, timestamps))
     response = await network.request(connection, message, deadline, version)
     results: dict[TopicPartition, LookupResult] = {}
     for topic in response.topics:

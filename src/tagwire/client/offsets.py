@@ -19,6 +19,7 @@ from tagwire.errors import Error, KafkaError, RemoteProtocolError, RequestTimeou
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 
 NO_OFFSET: Final = -1
+NO_EPOCH: Final = -1
 
 _LATEST: Final = '"latest"'
 
@@ -80,9 +81,8 @@ async def _ask_leaders(
         try:
             connection = await network.connection(node, deadline)
             wanted = {partition: timestamps[partition] for partition in partitions}
-            sent.append(
-                (connection, wanted, await network.put(connection, list_offsets_request(wanted, level), deadline))
-            )
+            request = list_offsets_request(wanted, level, leader_epochs(network, node, wanted))
+            sent.append((connection, wanted, await network.put(connection, request, deadline)))
         except TagwireError as error:
             failed = _retriable(error)
     for connection, wanted, pending in sent:
@@ -117,17 +117,30 @@ async def by_leader(
     return found
 
 
-def list_offsets_request(timestamps: Mapping[TopicPartition, int], level: int) -> messages.ListOffsetsRequest:
+def leader_epochs(network: NetworkClient, node: int, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Since which epoch a broker leads partitions, as the metadata has it; those left out of which it has not."""
+    known = {partition: network.known_partition(partition) for partition in partitions}
+    return {one: found.leader_epoch for one, found in known.items() if found is not None and found.leader == node}
+
+
+def list_offsets_request(
+    timestamps: Mapping[TopicPartition, int], level: int, epochs: Mapping[TopicPartition, int]
+) -> messages.ListOffsetsRequest:
     """The request about these partitions.
 
     Args:
         level: one of the values of `ISOLATIONS`.
+        epochs: of their leaders, as far as they are known: who leads in another one refuses (KIP-320).
     """
     kind = messages.ListOffsetsRequest
     topics: dict[str, list[messages.ListOffsetsRequest.ListOffsetsPartition]] = defaultdict(list)
     for partition, timestamp in timestamps.items():
         topics[partition.topic].append(
-            kind.ListOffsetsPartition(partition_index=partition.partition, timestamp=timestamp)
+            kind.ListOffsetsPartition(
+                partition_index=partition.partition,
+                current_leader_epoch=epochs.get(partition, NO_EPOCH),
+                timestamp=timestamp,
+            )
         )
     return kind(
         replica_id=-1,

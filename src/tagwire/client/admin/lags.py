@@ -20,7 +20,7 @@ from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMem
 from tagwire.client.config import ISOLATIONS
 from tagwire.client.coordinators import GROUP, coordinators, parts
 from tagwire.client.metadata import NO_NODE, ClusterMetadata
-from tagwire.client.offsets import list_offsets_request
+from tagwire.client.offsets import leader_epochs, list_offsets_request
 from tagwire.client.retry import is_retriable
 from tagwire.client.scheduling import Work, gather, sleep
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, TagwireError
@@ -294,7 +294,8 @@ class Lags(Groups):
         failed: dict[TopicPartition, TagwireError],
         deadline: float,
     ) -> None:
-        request = list_offsets_request(dict.fromkeys(partitions, LATEST), ISOLATIONS[self._isolation])
+        epochs = leader_epochs(self._network, node, partitions)
+        request = list_offsets_request(dict.fromkeys(partitions, LATEST), ISOLATIONS[self._isolation], epochs)
         try:
             connection = await self._network.connection(node, deadline)
             response = await self._network.request(connection, request, deadline)
