@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -256,3 +257,35 @@ def test_batches_of_no_epoch_leave_none() -> None:
     fetching = Fetching(cluster, [FetchPosition(T0, 0)])
     assert fetching.offsets(10) == list(range(10))
     assert fetching.position().given == (10, -1)
+
+
+def test_a_position_of_a_later_epoch_than_that_of_the_metadata_waits_for_newer_metadata() -> None:
+    cluster, log, fetching = led(4, offset_reset="earliest")
+    cluster.epoch_ends[0] = (-1, -1)  # who led in epoch 4 knows of no later one
+    fetching.fetcher.seek(T0, 20, 5)
+    fetching.run(seconds=3.0)
+    assert asked(cluster) == []
+    fill(log, 1, partition_leader_epoch=5)
+    cluster.epoch_ends.clear()
+    moved(cluster, log, 5)
+    assert fetching.offsets(20) == list(range(20, 40))
+    assert asked(cluster) == [(0, 5, 5)]
+
+
+def test_metadata_that_never_gets_newer_is_not_waited_for_for_ever() -> None:
+    cluster, _, fetching = led(4, offset_reset="earliest")
+    cluster.epoch_ends[0] = (-1, -1)
+    fetching.fetcher.seek(T0, 20, 5)
+    assert fetching.offsets(30, seconds=60.0) == list(range(30))
+    assert asked(cluster) == [(0, 4, 5)]
+
+
+def test_a_position_in_a_topic_that_was_made_anew_waits_for_no_epoch_of_the_one_before() -> None:
+    cluster, log, fetching = led(4, offset_reset="earliest")
+    cluster.epoch_ends[0] = (-1, -1)
+    cluster.ids["t"] = UUID(int=77)
+    moved(cluster, log, 0)
+    before = fetching.driver.now()
+    assert fetching.offsets(30) == list(range(30))
+    assert asked(cluster) == [(0, 0, 4)]
+    assert fetching.driver.now() - before < 5.0

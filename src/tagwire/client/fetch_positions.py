@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tagwire.client.driver import Driver
+from tagwire.client.metadata import NO_TOPIC_ID
 from tagwire.client.offset_reset import OffsetReset
 from tagwire.client.retry import is_retriable, pause_before
 from tagwire.client.scheduling import NEVER
@@ -52,6 +53,8 @@ class FetchPosition:
         partition: which one.
         offset: the next one to fetch; -1 while it has to be looked up.
         leader_epoch: of the record before it; -1 where that is not known.
+        topic_id: of the topic that it was fetched of in that epoch; all zeros where that is not known.
+        ahead_since: since when the metadata is known to be older than that epoch; None where it is not.
         end_offset: the one to stop before; None goes on for ever.
         readable_end: the end of the partition as the last response told it, -1 before there was one: the last stable
             offset for readers of committed records, the high watermark for others.
@@ -79,6 +82,7 @@ class FetchPosition:
         "_failing_since",
         "_given",
         "_is_paused",
+        "ahead_since",
         "end_offset",
         "failure",
         "fetched_bytes",
@@ -96,6 +100,7 @@ class FetchPosition:
         "seeks",
         "shuns_replicas_until",
         "taken_bytes",
+        "topic_id",
         "turn",
         "validated_by",
     )
@@ -110,6 +115,8 @@ class FetchPosition:
         self.partition = partition
         self.offset = offset
         self.leader_epoch = leader_epoch
+        self.topic_id = NO_TOPIC_ID
+        self.ahead_since: float | None = None
         self.end_offset = end_offset
         self.readable_end = UNKNOWN
         self.reset: OffsetReset | None = None
@@ -190,8 +197,8 @@ class FetchPosition:
 
     def move(self, offset: int, leader_epoch: int = UNKNOWN) -> None:
         """Fetches from `offset` on, what was fetched already before it."""
-        self.offset, self.leader_epoch = offset, leader_epoch
-        self.validated_by, self.failure = None, None
+        self.offset, self.leader_epoch, self.topic_id = offset, leader_epoch, NO_TOPIC_ID
+        self.validated_by, self.failure, self.ahead_since = None, None, None
         self.idle = self.retry_at = 0.0
 
     def leave(self) -> None:

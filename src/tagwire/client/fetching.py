@@ -29,6 +29,7 @@ from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_reset import OffsetReset
 from tagwire.client.position_lookups import PositionLookups
 from tagwire.client.read_replicas import follow, forget_replica, source_of
+from tagwire.client.retry import pause_before
 from tagwire.client.scheduling import NEVER, Tasks, Wait
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, RequestTimeoutError, TagwireError
 from tagwire.partitions import TopicPartition
@@ -38,6 +39,10 @@ from tagwire.spec.api_keys import ApiKey
 
 # How long whoever runs a Fetcher that has nothing to wait for may sleep (seconds).
 LONGEST_SLEEP: Final = 60.0
+
+# How long newer metadata is waited for, as a part of the time that operations have, and as which attempt of any.
+AHEAD_PATIENCE: Final = 0.5
+AHEAD_ATTEMPT: Final = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -289,6 +294,8 @@ class Fetcher:
                 plan.leaderless[position.partition.topic].append(position)
             elif position.offset == UNKNOWN:
                 plan.found[known.leader].append(position)
+            elif self._is_ahead(position, known):
+                self._await_metadata(position)
             elif not self._is_valid(position, known):
                 plan.validated[LeaderAndEpoch(known.leader, known.leader_epoch)].append(position)
             elif not position.is_paused:
@@ -299,6 +306,24 @@ class Fetcher:
                     plan.fetched[source_of(position, known.leader, self._network)][position] = wanted
         self.is_held_back = is_held_back
         return plan
+
+    def _is_ahead(self, position: FetchPosition, known: PartitionMetadata) -> bool:
+        """Whether a position was reached in a later epoch than that of the leader who is known: he leads no more, and
+        knows nothing of it (KIP-320). Where that lasts, it may be of another topic of the name."""
+        if not UNKNOWN < known.leader_epoch < position.leader_epoch:
+            position.ahead_since = None
+            return False
+        topic = self._network.known_topic(position.partition.topic)
+        if topic is not None and position.topic_id not in (NO_TOPIC_ID, topic.topic_id):
+            return False
+        now = self._network.now()
+        position.ahead_since = now if position.ahead_since is None else position.ahead_since
+        return now - position.ahead_since < self._network.timeout * AHEAD_PATIENCE
+
+    def _await_metadata(self, position: FetchPosition) -> None:
+        network = self._network
+        network.forget({position.partition.topic})
+        position.retry_at = network.now() + pause_before(AHEAD_ATTEMPT, network.driver.random)
 
     def _is_valid(self, position: FetchPosition, known: PartitionMetadata) -> bool:
         validated = position.validated_by
@@ -466,6 +491,7 @@ class Fetcher:
             return None, None
         completed, failure = completed_fetch(position, data, broker, self._settings, self._dialect)
         if completed is not None:
+            position.topic_id = fetch.wanted[position.partition].topic_id
             self._buffer.put(completed)
             self._measured.at(position.partition, position.offset, position.readable_end, data.log_start_offset)
         return completed, failure
