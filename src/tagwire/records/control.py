@@ -68,6 +68,8 @@ def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     if kind in MARKERS:
         if len(body) < _VERSION.size:
             raise DecodeError(f"{len(body)} bytes hold no version", path=kind)
+        if (version := _VERSION.unpack_from(body)[0]) < 0:
+            raise DecodeError(f"a transaction's end cannot be of version {version}", path=kind)
         body = body[_VERSION.size :]
     return ControlRecord(kind, class_at(_MESSAGES[kind]).decode(body, 0, lenient=True))
 
