@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import struct_time
 from typing import Any
 
 import pytest
@@ -146,6 +147,22 @@ def test_files_are_begun_anew_when_they_have_grown(tmp_path: Path) -> None:
         assert files.write(bytes(6_000))
     files.close()
     assert len(list(tmp_path.glob("tap-*.pcap"))) == 5
+
+
+def test_taps_that_begin_in_one_directory_in_the_same_second_record_to_files_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tagwire.capture.tap.time.gmtime", lambda: struct_time((2026, 1, 2, 3, 4, 5, 4, 2, 0)))
+    several = [Passed(), Passed()]
+    for number, passed in enumerate(several):
+        files = Files(tmp_path, passed, file_bytes=1)
+        for _ in range(2):
+            assert files.write(bytes([number]) * 1000)
+        files.close()
+    assert [passed.failure for passed in several] == [None, None]
+    assert [path.read_bytes()[-1000:] for path in sorted(tmp_path.iterdir())] == [
+        bytes([number]) * 1000 for number in (0, 0, 1, 1)
+    ]
 
 
 def test_a_disk_that_fails_ends_the_recording_and_not_the_connection(tmp_path: Path) -> None:

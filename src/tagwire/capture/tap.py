@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from tagwire.capture.observation import Endpoint
 from tagwire.capture.recording import FILE_HEADER, Recording
@@ -66,6 +66,7 @@ class Files:
         self._file_bytes = file_bytes
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._queued = 0
+        self._number = 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="tagwire-tap", daemon=True)
         self._thread.start()
@@ -86,23 +87,26 @@ class Files:
 
     def _run(self) -> None:
         try:
-            number = 0
             while (packets := self._queue.get()) is not None:
-                if not self._fill(self._path(number), packets):
+                if not self._fill(self._begun(), packets):
                     return
-                number += 1
         except OSError as error:
             self._passed.failure = error.strerror or str(error)
             _log.warning("recording has ended: %s; connections go on", self._passed.failure)
             while self._queue.get() is not None:
                 pass
 
-    def _path(self, number: int) -> Path:
-        return self._out / f"tap-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{number:04}.pcap"
+    def _begun(self) -> BinaryIO:
+        """The next file. A name may be taken: by another tap that began in the same second."""
+        while True:
+            path = self._out / f"tap-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{self._number:04}.pcap"
+            self._number += 1
+            with suppress(FileExistsError):
+                return open(path, "xb", opener=_for_its_owner)
 
-    def _fill(self, path: Path, packets: bytes | None) -> bool:
+    def _fill(self, file: BinaryIO, packets: bytes | None) -> bool:
         """One file, from `packets` on; whether there may be another."""
-        with open(path, "xb", opener=_for_its_owner) as file:
+        with file:
             file.write(FILE_HEADER)
             while packets is not None:
                 file.write(packets)
