@@ -123,6 +123,15 @@ def test_lengths_that_no_packet_has_end_the_reading_and_allocate_nothing() -> No
     assert read(b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00what")[1] == {DAMAGED: 1}
 
 
+@pytest.mark.parametrize("size", [0, 4])
+def test_an_interface_that_is_shorter_than_any_ends_the_reading(size: int) -> None:
+    """Packets go by their interface's number, so that none behind it is another's."""
+    head = section("<") + interface("<") + enhanced("<", 1, b"read")
+    found, lost = read(head + block("<", 1, bytes(size)) + interface("<", link_type=101) + enhanced("<", 1, b"a", 1))
+    assert [(packet.link_type, packet.data) for packet in found] == [(1, b"read")]
+    assert lost == {DAMAGED: 1}
+
+
 @pytest.mark.parametrize("size", [1, 3, 40])
 def test_packets_are_the_same_in_whatever_pieces_a_file_is_read(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [pcap(talk_frames()), section("<") + interface("<") + enhanced("<", 1, b"a" * 99) + enhanced("<", 2, b"b")]

@@ -40,6 +40,7 @@ MAGICS: Final = (*_PCAP, _PCAPNG)
 
 _ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _TIME_RESOLUTION, _TIME_OFFSET = 9, 14
+_MIN_INTERFACE_BYTES: Final = 20
 _MAX_BLOCK_BYTES: Final = 16 << 20
 
 Interface = tuple[int, int, int]
@@ -174,7 +175,9 @@ class _Sections:
             self._losses.add(UNTIMED, Place(self._name, origin + at))
         elif mark == _PCAPNG:
             self._order, self._interfaces = order, []
-        elif length >= 20:
+        elif length < _MIN_INTERFACE_BYTES:  # packets behind it count it, and it says nothing of them
+            return DAMAGE, at
+        else:
             self._interfaces.append(_interface(bytes(data[at + 8 : at + length - 4]), order))
         return OTHER, at + length
 
