@@ -32,11 +32,11 @@ def section(order: str) -> bytes:
     return block(order, 0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))
 
 
-def interface(order: str, *options: tuple[int, bytes], link_type: int = 1) -> bytes:
+def interface(order: str, *options: tuple[int, bytes], link_type: int = 1, most: int = 0) -> bytes:
     told = b"".join(
         struct.pack(f"{order}HH", code, len(value)) + value + bytes(-len(value) % 4) for code, value in options
     )
-    return block(order, 1, struct.pack(f"{order}HHI", link_type, 0, 0) + told)
+    return block(order, 1, struct.pack(f"{order}HHI", link_type, 0, most) + told)
 
 
 def enhanced(order: str, ticks: int, data: bytes, number: int = 0) -> bytes:
@@ -92,6 +92,14 @@ def test_old_and_simple_packet_blocks_are_read() -> None:
     simple = block("<", 3, struct.pack("<I", 3) + b"sim")
     found, lost = read(section("<") + interface("<") + old + block("<", 99, b"else") + simple)
     assert [(packet.time, packet.data) for packet in found] == [(7, b"old!"), (-1, b"sim")]
+    assert not lost
+
+
+@pytest.mark.parametrize(("most", "kept"), [(0, b"simplest"), (8, b"simplest"), (5, b"simpl"), (9, b"simplest")])
+def test_a_simple_packet_has_as_many_bytes_as_its_interface_keeps(most: int, kept: bytes) -> None:
+    simple = block("<", 3, struct.pack("<I", 8) + kept)
+    found, lost = read(section("<") + interface("<", most=most) + simple)
+    assert [(packet.data, packet.size) for packet in found] == [(kept, 8)]
     assert not lost
 
 

@@ -43,8 +43,9 @@ _TIME_RESOLUTION, _TIME_OFFSET = 9, 14
 _MIN_INTERFACE_BYTES: Final = 20
 _MAX_BLOCK_BYTES: Final = 16 << 20
 
-Interface = tuple[int, int, int]
-"""Link type, ticks of its clock in a second, and what they count from, in seconds since 1970 UTC."""
+Interface = tuple[int, int, int, int]
+"""Link type, ticks of its clock in a second, what they count from, in seconds since 1970 UTC, and how many bytes of a
+packet are kept at most, 0 for all."""
 
 
 class Packet(NamedTuple):
@@ -183,7 +184,7 @@ class _Sections:
 
 
 def _interface(body: bytes, order: str) -> Interface:
-    link_type = struct.unpack_from(f"{order}H", body)[0]
+    link_type, most = struct.unpack_from(f"{order}HxxI", body)
     ticks, offset, at = 1_000_000, 0, 8
     while at + 4 <= len(body):
         code, size = struct.unpack_from(f"{order}HH", body, at)
@@ -194,4 +195,4 @@ def _interface(body: bytes, order: str) -> Interface:
         elif code == _TIME_OFFSET and len(value) == 8:
             offset = struct.unpack(f"{order}q", value)[0]
         at += 4 + (size + 3) // 4 * 4
-    return link_type, ticks, offset
+    return link_type, ticks, offset, most

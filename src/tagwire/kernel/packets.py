@@ -173,7 +173,8 @@ def walk_pcapng(
     packets: Packets,
 ) -> tuple[int, int]:
     """The same for a block at `at` of a pcapng section, whose interfaces are (link type, ticks a second, offset in
-    seconds). OTHER: the block is a section or an interface. UNTIMED: it is a packet of no interface."""
+    seconds, bytes kept of a packet at most or 0). OTHER: the block is a section or an interface. UNTIMED: it is a
+    packet of no interface."""
     src: cython.pointer[cython.const[cython.uchar]] = memory_of(data)
     end: cython.Py_ssize_t = len(data)
     kind: cython.longlong
@@ -211,8 +212,11 @@ def walk_pcapng(
                 size = _number(src, at + 24, little)
             if number >= len(interfaces) or kept > length - 12 - head:
                 return UNTIMED, at
-            link, ticks, offset = interfaces[number]
-            if kind != 3:
+            link, ticks, offset, most = interfaces[number]
+            if kind == 3:  # says nothing of how much was kept; what pads it is no part of the packet
+                if 0 < most < kept:
+                    kept = most
+            else:
                 time = _microseconds(_number(src, at + 12, little), _number(src, at + 16, little), ticks, offset)
             packets._add(time, origin + at, link, at + 8 + head, kept, size)
         at += length
