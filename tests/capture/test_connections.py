@@ -323,6 +323,15 @@ def test_packets_that_cannot_be_read_are_counted_by_reason() -> None:
     assert dict(seen(pcap(good, 147))[1].counts) == {LINK: len(good)}
 
 
+def test_an_ip_header_that_is_shorter_than_any_has_no_segment_behind_it() -> None:
+    """Its protocol, checksum and addresses passed for ports and the rest of TCP's."""
+    packet = talk().packets()[2]
+    broken = packet[:14] + b"\x42" + packet[15:26] + bytes([10, 0, 0x50, 0x12]) + packet[30:]
+    found, losses = seen(pcap([broken] * 3))
+    assert names(found) == []
+    assert dict(losses.counts) == {CUT: 3}
+
+
 @given(st.data())
 def test_damaged_captures_never_raise_and_lose_only_what_is_damaged(data: st.DataObject) -> None:
     """Any byte changed, any tail cut: an answer or a count, and never more than was there."""

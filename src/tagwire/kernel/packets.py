@@ -289,6 +289,8 @@ def _segment(
         if _u16(src, at + 6) & 0x3FFF:
             return _fragment
         transport = at + (src[at] & 0x0F) * 4
+        if transport < at + 20:
+            return _cut
         length = _u16(src, at + 2)
         return _tcp(src, packets, index, segments, transport, limit, at + length if length else end, at + 12, 4)
     if version == 6:
