@@ -281,6 +281,7 @@ def test_the_oldest_release_of_another_client_that_was_tried_and_works_is_named(
         ("", "ListOffsets", Cause.CAPPED),
         ("unknown", "ListOffsets", Cause.CAPPED),  # of no release
         ("master-7f3a", "ListOffsets", Cause.CAPPED),
+        ("9" * 5000, "ListOffsets", Cause.CAPPED),  # longer than Python reads a number
     ],
 )
 def test_where_the_evidence_does_not_tell_what_was_tried_decides(version: str, api: str, cause: Cause) -> None:

@@ -34,6 +34,8 @@ _TOLD: Final = frozenset({"sarama"})
 
 _ID: Final = re.compile(r"(kafka-python|aiokafka)-(\d[\d.]*)(?:-|$)")
 _BINDING: Final = re.compile(r".*rdkafka-(\d[\d.]*)")
+_MAX_VERSION: Final = 100
+"""Characters. A client may say what it likes of itself, and Python makes no number of thousands of digits."""
 
 
 def software_of(client: Client) -> tuple[str, str]:
@@ -103,8 +105,10 @@ def _works(works: dict[str, bool], target: str) -> bool | None:
 
 
 def _number(version: str) -> tuple[int, ...]:
-    """Empty for what is built from no release: "unknown", "(devel)"."""
-    return tuple(int(part) for part in re.findall(r"\d+", version)) if version[:1].isdigit() else ()
+    """Empty for what is built from no release: "unknown", "(devel)", digits that are none's."""
+    if len(version) > _MAX_VERSION or not version[:1].isdigit():
+        return ()
+    return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 @cache
