@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -245,6 +246,14 @@ def test_a_proxy_is_gone_through(server: RegistryServer) -> None:
     assert server.requests[0].path == "http://registry.invalid:8081/subjects"
     assert "proxy-authorization" in {name.lower() for name in server.requests[0].headers}
     assert SECRET not in repr(registry.settings)
+
+
+@pytest.mark.parametrize("written", ["al:p%C3%A4%E2%82%ACss", "al:pä€ss"])
+def test_a_proxy_s_credentials_may_have_any_letter(server: RegistryServer, written: str) -> None:
+    registry = client("http://registry.invalid:8081", proxy=server.url.replace("://", f"://{written}@"))
+    assert registry.subjects() == []
+    sent = {name.lower(): value for name, value in server.requests[0].headers.items()}["proxy-authorization"]
+    assert b64decode(sent.removeprefix("Basic ")).decode() == "al:pä€ss"
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")

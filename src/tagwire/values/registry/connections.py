@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from tagwire.errors import ConfigError
 from tagwire.values.registry.settings import RegistrySettings
@@ -137,7 +137,9 @@ def _pool(settings: RegistrySettings, context: ssl.SSLContext | None) -> PoolMan
         manager = urllib3.PoolManager(**options)
     else:
         auth = urllib3.util.parse_url(settings.proxy).auth
-        headers = urllib3.util.make_headers(proxy_basic_auth=unquote(auth)) if auth else None
+        # As the bytes that it spells, UTF-8 among them: urllib3 takes a character for each.
+        pair = unquote_to_bytes(auth).decode("latin-1") if auth else None
+        headers = urllib3.util.make_headers(proxy_basic_auth=pair) if pair else None
         manager = urllib3.ProxyManager(settings.proxy, proxy_headers=headers, **options)
     manager.pool_classes_by_scheme = {"http": WatchedPool, "https": WatchedTlsPool}
     return manager
