@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -164,6 +165,26 @@ def test_a_drip_of_what_stands_before_the_content_ends_likewise(start: bytes) ->
     begun = time.monotonic()
     with talker(talk) as url, pytest.raises(SchemaRegistryError):
         client(url, request_timeout_ms="400", max_retries="50").by_id(7)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_drip_ends_likewise_that_begins_when_the_request_has_had_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No timeout bounds how long a name takes to be resolved."""
+    resolved = socket.getaddrinfo
+    begun = time.monotonic()
+
+    def resolve(*asked: Any, **more: Any) -> Any:
+        time.sleep(0.5)
+        return resolved(*asked, **more)
+
+    def talk(connection: socket.socket) -> None:
+        while time.monotonic() < begun + 15:
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            time.sleep(0.005)
+
+    monkeypatch.setattr("urllib3.util.connection.socket.getaddrinfo", resolve)
+    with talker(talk) as url, pytest.raises(SchemaRegistryError, match=r"no response within 0\.3 s"):
+        client(url, request_timeout_ms="300").by_id(7)
     assert time.monotonic() - begun < 10
 
 

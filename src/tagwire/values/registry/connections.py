@@ -29,6 +29,7 @@ class Watch:
         self._deadline = deadline
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
+        self._has_shut = False
         self._timer = threading.Timer(max(0.0, deadline - time.monotonic()), self._shut)
         self._timer.daemon = True
 
@@ -42,13 +43,14 @@ class Watch:
     def watch(self, sock: socket.socket) -> None:
         with self._lock:
             self._sockets.append(sock)
+            if self._has_shut:  # a name that took long to be resolved, or several addresses
+                _shut(sock)
 
     def _shut(self) -> None:
         with self._lock:
+            self._has_shut = True
             for sock in self._sockets:
-                with suppress(OSError):
-                    # Wakes who waits for it. The descriptor stays its owner's to close.
-                    socket.socket.shutdown(sock, socket.SHUT_RDWR)
+                _shut(sock)
 
     def __enter__(self) -> Watch:
         _watching.watch = self
@@ -60,6 +62,12 @@ class Watch:
     ) -> None:
         _watching.watch = None
         self._timer.cancel()
+
+
+def _shut(sock: socket.socket) -> None:
+    """Wakes who waits for it. The descriptor stays its owner's to close."""
+    with suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _watched(sock: Any) -> None:
