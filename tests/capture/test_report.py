@@ -9,6 +9,7 @@ import pytest
 
 from tagwire.capture import Census, Endpoint, Losses, Observation, Place, judge
 from tagwire.capture.report import write_report
+from tagwire.kernel.packets import LAST_SECOND
 
 from ..pages import CHROMIUM, NO_CHROMIUM, browse, contrast, measure, themes
 from .traffic import key
@@ -79,6 +80,17 @@ def test_a_line_that_is_a_target_has_a_column_of_its_own(tmp_path: Path) -> None
     heads = re.findall(r"<th scope='col' class='release (\w+)'>([^<]*)</th>", (tmp_path / "report.html").read_text())
     assert [name for kind, name in heads if kind == "target"] == ["4.0"]
     assert "4.0.1" not in [name for _, name in heads]
+
+
+def test_the_last_minute_that_a_capture_may_tell_can_be_shown(tmp_path: Path) -> None:
+    """The axis ends with the minute after the last, which no calendar has here."""
+    census = Census()
+    ends = Endpoint("10.0.0.9", 5000), Endpoint("10.0.0.1", 9092)
+    last = LAST_SECOND * 1_000_000
+    census.add(Observation(last, *ends, "c", "", "", "", "", key("Fetch"), 12, Place("a.pcapng", 0)))
+    (usage,) = census.usages()
+    write_report(tmp_path / "report.html", census, [(usage, [judge(usage, "4.0")])], Losses(), 1)
+    assert "<span>9999-12-31 23:59</span>" in (tmp_path / "report.html").read_text()
 
 
 def test_a_page_about_nobody_says_so(tmp_path: Path) -> None:

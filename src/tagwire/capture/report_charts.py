@@ -9,12 +9,14 @@ from typing import Final
 
 from tagwire.capture.census import MINUTE, Census
 from tagwire.escaping import html_text
+from tagwire.kernel.packets import LAST_SECOND
 from tagwire.rpc.names import api_name
 from tagwire.spec.releases import ApiRange
 
 _BARS: Final = 48
 _WIDTH, _HEIGHT = 480, 88
 _WIDEST: Final = 56
+_LAST_MINUTE: Final = LAST_SECOND // 60
 _SERVED, _GONE = 6, 4  # how many shades there are of each
 
 Minutes = Mapping[int, int]
@@ -61,7 +63,7 @@ def _figure(
         f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' preserveAspectRatio='none' role='img' "
         f"aria-label='{name}: requests by version over time'>{_bars(bins, highest, shades, first, step)}"
         f"<line x1='0' y1='{_HEIGHT - 0.5}' x2='{_WIDTH}' y2='{_HEIGHT - 0.5}'/></svg>"
-        f"<div class='axis'><span>{_when(first)}</span><span>{_when(last + 1)}</span></div>"
+        f"<div class='axis'><span>{_when(first)}</span><span>{_when(min(last + 1, _LAST_MINUTE))}</span></div>"
         f"<div class='keys'>{keys}</div></figure>"
     )
 
