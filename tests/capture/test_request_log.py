@@ -207,6 +207,8 @@ BASE = 1_763_607_845_000_000  # 2025-11-20 03:04:05 UTC
         ("[2025-11-20 05:04:05,5 +0200] ", BASE + 500_000),
         ("[data-plane-kafka-request-handler-0] DEBUG ", -1),
         ("[2025-13-45 99:99:99,000] DEBUG ", -1),
+        ("9999-12-31T23:59:59-01:00 ", -1),  # in UTC a year that no calendar has
+        ("1969-12-31T23:59:00Z ", -1),
     ],
 )
 def test_times_are_found_in_the_patterns_that_logs_have(prefix: str, time: int) -> None:

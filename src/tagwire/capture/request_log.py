@@ -22,6 +22,7 @@ from typing import Final
 
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
 from tagwire.extras import Needs
+from tagwire.kernel.packets import LAST_SECOND
 from tagwire.rpc.ranges import Range
 from tagwire.spec.api_keys import API_NAMES, ApiKey
 
@@ -370,9 +371,10 @@ def _time(prefix: bytes, timezone: tzinfo) -> int:
 def _second(date: str, clock: str, zone: str, timezone: tzinfo) -> int | None:
     try:
         when = datetime.fromisoformat(f"{date}T{clock}{zone}")
-        return int((when if when.tzinfo else when.replace(tzinfo=timezone)).timestamp())
+        second = int((when if when.tzinfo else when.replace(tzinfo=timezone)).timestamp())
     except (ValueError, OverflowError):
         return None
+    return second if 0 <= second <= LAST_SECOND else None
 
 
 def _unwrapped(line: bytes) -> bytes:
