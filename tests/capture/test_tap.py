@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -177,6 +179,28 @@ def test_a_disk_that_fails_ends_the_recording_and_not_the_connection(tmp_path: P
             assert passed_through(address, data) == data
         assert passed_through(address, data) == data
     assert passed.left_out >= 2 * len(data)
+
+
+def test_a_disk_that_is_full_when_the_last_bytes_are_written_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def full(path: Any, *how: Any, **more: Any) -> int:
+        if tmp_path in Path(path).parents:
+            time.sleep(0.3)  # until there is nothing more to be written
+            return opened("/dev/full", os.O_WRONLY)
+        return opened(path, *how, **more)
+
+    monkeypatch.setattr("tagwire.capture.tap.os.open", full)
+    passed = Passed()
+    files = Files(tmp_path, passed)
+    assert files.write(bytes(100))
+    closing = threading.Thread(target=files.close, daemon=True)
+    closing.start()
+    closing.join(SECONDS)
+    assert not closing.is_alive()
+    assert passed.failure == "No space left on device"
 
 
 def test_what_does_not_fit_the_queue_is_left_out_and_counted_as_a_gap(

@@ -88,8 +88,7 @@ class Files:
     def _run(self) -> None:
         try:
             while (packets := self._queue.get()) is not None:
-                if not self._fill(self._begun(), packets):
-                    return
+                self._fill(self._begun(), packets)
         except OSError as error:
             self._passed.failure = error.strerror or str(error)
             _log.warning("recording has ended: %s; connections go on", self._passed.failure)
@@ -104,8 +103,8 @@ class Files:
             with suppress(FileExistsError):
                 return open(path, "xb", opener=_for_its_owner)
 
-    def _fill(self, file: BinaryIO, packets: bytes | None) -> bool:
-        """One file, from `packets` on; whether there may be another."""
+    def _fill(self, file: BinaryIO, packets: bytes | None) -> None:
+        """One file, from `packets` on, until it has grown or all is written."""
         with file:
             file.write(FILE_HEADER)
             while packets is not None:
@@ -113,11 +112,11 @@ class Files:
                 with self._lock:
                     self._queued -= len(packets)
                 if file.tell() >= self._file_bytes:
-                    return True
+                    return
                 if self._queue.empty():
                     file.flush()
                 packets = self._queue.get()
-        return False
+            self._queue.put(None)  # by which `_run` ends, also where the file's last bytes cannot be written
 
 
 def _for_its_owner(path: str, flags: int) -> int:
