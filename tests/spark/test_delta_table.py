@@ -250,6 +250,17 @@ def test_a_table_that_was_restored_keeps_its_marks_and_what_it_lost_does_not_com
     assert offsets_of(tmp_path) == restored
 
 
+def test_landings_into_object_stores_that_share_a_directory_for_checkpoints_go_on_beside_each_other(
+    tmp_path: Path,
+) -> None:
+    first, second = (DeltaTable(f"s3://lake/{name}", checkpoint=tmp_path) for name in "ab")
+    with first.lock(), second.lock():
+        assert first.state != second.state
+    again = DeltaTable("s3://lake/a", checkpoint=tmp_path)
+    with first.lock(), pytest.raises(StorageError, match="in use by process"), again.lock():
+        pytest.fail("both hold the lock of one table")
+
+
 def test_tables_that_share_a_directory_for_checkpoints_leave_those_of_others_there(tmp_path):
     shared = tmp_path / "checkpoints"
     tables = [DeltaTable(tmp_path / name, checkpoint=shared) for name in "ab"]

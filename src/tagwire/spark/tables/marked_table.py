@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 
 from tagwire.errors import StorageError
@@ -21,6 +22,7 @@ PROPERTY = "tagwire.land"
 
 _FORMAT = 1
 _PASSING = "tagwire-land-"
+_OF_A_TABLE = "table-"
 _ABANDONED = 3600.0
 
 
@@ -43,8 +45,11 @@ class MarkedTable:
         if out is not None:
             self.state = out / "_tagwire"
         else:
-            # Nothing of a run has to outlive it: the table itself says what it holds.
-            self.state = self._given or Path(tempfile.gettempdir()) / f"{_PASSING}{self._run}"
+            # Nothing of a run has to outlive it: the table itself says what it holds. What is locked is the table's own
+            # also where the directory is shared.
+            own = f"{_OF_A_TABLE}{sha256(where.rstrip('/').encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
+            passing = Path(tempfile.gettempdir()) / f"{_PASSING}{self._run}"
+            self.state = passing if self._given is None else self._given / own
         self._checkpoints = self._given or (self.state if out is None else out / "_checkpoint")
         self._known: Identity | None = None  # as the table says, when it was last looked at
         self._identity: Identity | None = None
