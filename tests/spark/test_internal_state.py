@@ -9,9 +9,11 @@ import pytest
 
 from tagwire import messages
 from tagwire.records import Record
+from tagwire.spark.file_systems import LocalFileSystem
 from tagwire.spark.segments.file_splits import partition_logs
 from tagwire.spark.segments.internal_state import rows_of
 from tagwire.spark.segments.options import SegmentOptions
+from tagwire.spark.segments.source import SegmentsDataSource
 
 from .log_files import NOON, LogDirectory, transactional
 
@@ -68,3 +70,27 @@ def test_an_offset_that_was_deleted_does_not_come_back_with_the_end_of_a_transac
     log.append(commit(None))
     log.end_transaction(PRODUCER, first, commit=True)
     assert committed(log) == []
+
+
+def test_the_end_of_a_partition_is_read_once_however_many_groups_have_committed_offsets_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LogDirectory(tmp_path, "t-0").numbered(3)
+    groups = LogDirectory(tmp_path, "__consumer_offsets-0")
+    value = b"\0\3" + messages.OffsetCommitValue(offset=1, metadata="", commit_timestamp=NOON).encode(3)
+    for group in "abc":
+        key = messages.OffsetCommitKey(group=group, topic="t", partition=0)
+        groups.append([Record(b"\0\1" + key.encode(0), value, (), NOON)])
+    source = SegmentsDataSource({"path": str(tmp_path), "view": "offsets"})
+    reader = source.reader(source.schema())
+    (task,) = reader.partitions()
+    read: list[str] = []
+    own = LocalFileSystem.read
+
+    def counted(self: LocalFileSystem, path: str, *given: int) -> bytes:
+        read.append(path)
+        return own(self, path, *given)
+
+    monkeypatch.setattr(LocalFileSystem, "read", counted)
+    assert [lag for batch in reader.read(task) for lag in batch.column("lag").to_pylist()] == [2, 2, 2]
+    assert len([path for path in read if path.endswith("t-0/00000000000000000000.log")]) == 1

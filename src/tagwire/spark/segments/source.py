@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -176,7 +176,8 @@ class StateReader(DataSourceReader):
         if partition is None or partition.value is None:
             return
         rows: list[dict[str, Any]] = []
-        for row in rows_of(self.options.view, partition.value, self._end_of, drop=self.options.drop):
+        end_of = cache(self._end_of)  # many groups have committed offsets of one partition
+        for row in rows_of(self.options.view, partition.value, end_of, drop=self.options.drop):
             rows.append(row)
             if len(rows) == _ROWS:
                 yield pa.RecordBatch.from_pylist(rows, schema=self.arrow_schema)
