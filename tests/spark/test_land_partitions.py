@@ -14,7 +14,7 @@ import pytest
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual
 
 from tagwire.client import Admin, NewTopic
-from tagwire.errors import StorageError
+from tagwire.errors import StorageError, StorageUnavailableError
 from tagwire.records import Record
 from tagwire.spark.jobs.land import TableSettings, land
 from tagwire.spark.jobs.replay import _with_values, landed_rows
@@ -141,3 +141,12 @@ def test_a_value_too_long_for_a_partition_is_named_by_its_column(tmp_path):
     with pytest.raises(StorageError, match="column 'tenant': a value of 1,001 characters is too long"):
         list(writer.write(iter([rows])))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_value_whose_directory_has_too_long_a_name_is_refused_for_good(tmp_path):
+    rows = pa.record_batch({"partition": [0], "offset": [0], "tenant": ["x" * 300]})
+    to = LocalDestination(tmp_path, statistics=False, values_in_paths=True)
+    writer = FileWriter(to, rows.schema, ("tenant",), ("tenant",), 1 << 20, None, ())
+    with pytest.raises(StorageError, match=r"tenant=x+/part-.*: cannot be written: File name too long") as refused:
+        list(writer.write(iter([rows])))
+    assert not isinstance(refused.value, StorageUnavailableError)  # which is tried again

@@ -6,6 +6,7 @@ is run again writes files of other names; only those that the driver is told of 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import uuid
@@ -255,11 +256,11 @@ class _File:
             self._statistics.see(table)
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
-    def _refused(self, error: OSError) -> StorageUnavailableError:
+    def _refused(self, error: OSError) -> StorageError:
         """To be raised without its cause: a traceback would show the secrets that the line does not."""
-        return StorageUnavailableError(
-            f"{self.writer.to.place}/{self.path}: cannot be written: {self.writer.to.told(error)}"
-        )
+        # A directory is named by the values of its rows: such a name stays too long, however often it is tried.
+        kind = StorageError if error.errno == errno.ENAMETOOLONG else StorageUnavailableError
+        return kind(f"{self.writer.to.place}/{self.path}: cannot be written: {self.writer.to.told(error)}")
 
     def _count(self, rows: pa.RecordBatch) -> None:
         import pyarrow as pa
