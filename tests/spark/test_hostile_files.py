@@ -13,7 +13,7 @@ from tagwire.errors import CorruptRecordError, StorageError
 from tagwire.kernel.checksum import checksum
 from tagwire.records import Record, write
 from tagwire.spark.columns import arrow_schema
-from tagwire.spark.file_systems import LocalFileSystem
+from tagwire.spark.file_systems import LocalFileSystem, file_system_of
 from tagwire.spark.segments.file_splits import PartitionLog, file_splits, partition_logs
 from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
 from tagwire.spark.segments.options import SegmentOptions
@@ -149,3 +149,27 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "00000000000000000003.log").symlink_to(tmp_path / "gone")
     with pytest.raises(StorageError):
         LocalFileSystem().list_directory(str(tmp_path))
+
+
+def test_an_archive_that_is_none_or_missing_is_told_as_storage_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "broken.zip").write_bytes(b"none")
+    for name, said in (("broken.zip", "File is not a zip file"), ("missing.zip", "No such file or directory")):
+        files, url = file_system_of(f"zip://t-0::file://{tmp_path}/{name}", {})
+        with pytest.raises(StorageError, match=f"{name}: {said}"):
+            files.get_info(url)
+
+
+def test_what_a_library_of_an_object_store_raises_is_told_as_storage_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    def refused(*given: object, **named: object) -> None:
+        raise NotImplementedError("Unable to locate\n credentials")  # botocore's errors are no OSError either
+
+    for method in ("info", "ls", "cat_file"):
+        monkeypatch.setattr(MemoryFileSystem, method, refused)
+    files, url = file_system_of("memory://kafka/t-0", {})
+    for call in (files.get_info, files.list_directory, files.read):
+        with pytest.raises(StorageError, match=r"^memory://kafka/t-0: Unable to locate credentials$"):
+            call(url)

@@ -13,8 +13,10 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tagwire.errors import ConfigError, StorageError
+from tagwire.errors import ConfigError, StorageError, TagwireError
 from tagwire.records.files.opening import open_file
+
+_LONGEST = 500
 
 
 class FileInfo(NamedTuple):
@@ -70,8 +72,8 @@ class FsspecFileSystem:
 
     def get_info(self, path: str) -> list[FileInfo]:
         """As `LocalFileSystem.get_info`, of the file system's own URL."""
-        files, root = self._open()
-        with _storage(path):
+        with _elsewhere(path):
+            files, root = self._open()
             if not glob.has_magic(root):
                 return [_remote_info(files.info(root))]
             found = files.glob(root, detail=True)
@@ -81,13 +83,13 @@ class FsspecFileSystem:
 
     def list_directory(self, path: str) -> list[FileInfo]:
         """What a directory holds, by name. Raises StorageError."""
-        with _storage(path):
+        with _elsewhere(path):
             found = map(_remote_info, self._open()[0].ls(path, detail=True))
             return sorted((each for each in found if each.name), key=lambda entry: entry.name)
 
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """The bytes of a file from `start` to before `end` (None: all), fewer where it ends. Raises StorageError."""
-        with _storage(path):
+        with _elsewhere(path):
             return bytes(self._open()[0].cat_file(path, start=start, end=end))
 
     def _open(self) -> tuple[Any, str]:
@@ -134,3 +136,15 @@ def _storage(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _elsewhere(path: str) -> Iterator[None]:
+    """What the libraries of object stores and archives raise is of kinds of their own."""
+    try:
+        yield
+    except TagwireError:
+        raise
+    except Exception as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
+        raise StorageError(f"{path}: {said or type(error).__name__}"[:_LONGEST]) from error
