@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwire.errors import ConfigError, StorageError
+from tagwire.spark.jobs.replay import landed_rows
 from tagwire.spark.tables import delta_table
 from tagwire.spark.tables.data_files import FileWriter, LocalDestination, collected
 from tagwire.spark.tables.delta_table import DeltaTable
@@ -603,3 +604,27 @@ def test_a_topic_that_was_made_anew_is_refused_until_it_is_to_begin_again(tmp_pa
     third = DeltaTable(tmp_path)
     assert third.begin(third.judge("t", "c", "new", TableSettings(restart=True)), SCHEMA, PARTITIONS) == end
     assert offsets_of(tmp_path) == everything(1) + everything(1)
+
+
+def test_a_table_with_rows_that_a_deletion_vector_takes_away_is_known(tmp_path):
+    Job(tmp_path, 1).run()
+    assert not DeltaTable(tmp_path).has_deletes()
+    logged = map(json.loads, (tmp_path / "_delta_log" / f"{1:020}.json").read_text().splitlines())
+    add = next(action["add"] for action in logged if "add" in action)
+    vector = {
+        "storageType": "i",
+        "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg00000",
+        "sizeInBytes": 34,
+        "cardinality": 1,
+    }
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors", "appendOnly"]}
+    actions = [
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}},
+        {"remove": {"path": add["path"], "partitionValues": add["partitionValues"], "dataChange": True}},
+        {"add": {**add, "deletionVector": vector}},
+    ]
+    (tmp_path / "_delta_log" / f"{2:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    assert DeltaTable(tmp_path).has_deletes()
+    spark = object()  # which is not asked
+    with pytest.raises(StorageError, match="has rows deleted that its files still hold"):
+        landed_rows(spark, tmp_path)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from tagwire.errors import ConfigError, StorageError
 from tagwire.spark.failure import reason
 from tagwire.spark.jobs.target import Target, create, target_of
-from tagwire.spark.tables.iceberg_table import IcebergTable
 from tagwire.spark.tables.identity import Identity
 from tagwire.spark.tables.opening import PARQUET, open_table
 from tagwire.spark.tables.table_format import LandTable
@@ -214,7 +213,7 @@ def _read(spark: SparkSession, table: LandTable, known: Identity) -> DataFrame:
     files = [f"file://{path}" for path in table.files()]
     if not files:
         raise StorageError(f"{table.where}: holds no rows")
-    if isinstance(table, IcebergTable) and table.has_deletes():
+    if table.has_deletes():
         raise StorageError(f"{table.where}: has rows deleted that its files still hold; rewrite its data files first")
     # Values that directories tell are not asked for: Spark would guess what types they are of.
     rows = spark.read.options(mergeSchema="true", recursiveFileLookup="true").parquet(*files)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 10
 _TIDIED = 100  # commits, as delta-rs has them between two checkpoints
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_DELETION_VECTORS = "deletionVectors"
 _EXPIRING = "delta.setTransactionRetentionDuration"
 
 
@@ -241,6 +242,15 @@ class DeltaTable(MarkedTable):
     def files(self) -> list[Path]:
         table = None if self._out is None else self._loaded()
         return [] if table is None else sorted(Path(unquote(uri)) for uri in table.file_uris())
+
+    def has_deletes(self) -> bool:
+        table = self._loaded()
+        if table is None or _DELETION_VECTORS not in (table.protocol().reader_features or ()):
+            return False
+        import pyarrow as pa
+
+        with self._refusals():
+            return bool(pa.table(table.deletion_vectors()).num_rows)
 
     def keep_up(self, upkeep: Upkeep) -> None:
         table = self._loaded()

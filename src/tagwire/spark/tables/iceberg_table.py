@@ -182,7 +182,6 @@ class IcebergTable(MarkedTable):
         return sorted(path for path in paths if path is not None)
 
     def has_deletes(self) -> bool:
-        """Whether rows that stand in `files` are no part of the table, since somebody has deleted them."""
         snapshot = None if (table := self._loaded()) is None else table.current_snapshot()
         return bool(snapshot and snapshot.summary and int(snapshot.summary["total-delete-files"] or 0))
 

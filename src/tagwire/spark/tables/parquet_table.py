@@ -145,6 +145,9 @@ class ParquetTable:
         with storage(self.out):
             return sorted(_files(self.out)) if self.out.is_dir() else []
 
+    def has_deletes(self) -> bool:
+        return False
+
     def clear(self, batch: int) -> int:
         """Remove what this batch or a later one left in the table and in staging; how many files of the table."""
         with storage(self.out):

@@ -193,3 +193,6 @@ class LandTable(Protocol):
 
     def files(self) -> list[Path]:
         """The files of the table on this machine, in order; none where it is elsewhere."""
+
+    def has_deletes(self) -> bool:
+        """Whether rows that stand in `files` are no part of the table, since somebody has deleted them."""
