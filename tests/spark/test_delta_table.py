@@ -628,3 +628,18 @@ def test_a_table_with_rows_that_a_deletion_vector_takes_away_is_known(tmp_path):
     spark = object()  # which is not asked
     with pytest.raises(StorageError, match="has rows deleted that its files still hold"):
         landed_rows(spark, tmp_path)
+
+
+def test_rows_are_put_into_no_table_whose_constraints_nobody_has_held_them_against(tmp_path):
+    table, end = DeltaTable(tmp_path), dict.fromkeys(PARTITIONS, ROWS)
+    begun(table)
+    files = written(table, 0, {}, end)
+    deltalake.DeltaTable(tmp_path).alter.add_constraint({"small": "offset < 3"})
+    with pytest.raises(StorageError, match=r"its property delta\.constraints\.small is a constraint"):
+        table.commit(0, files, end)
+    with pytest.raises(StorageError, match=r"its property delta\.constraints\.small is a constraint"):
+        begun(DeltaTable(tmp_path))
+    assert not offsets_of(tmp_path)
+    deltalake.DeltaTable(tmp_path).alter.drop_constraint("small")
+    Job(tmp_path, 1).run()
+    assert offsets_of(tmp_path) == everything(1)

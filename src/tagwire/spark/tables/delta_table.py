@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 10
 _TIDIED = 100  # commits, as delta-rs has them between two checkpoints
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_CONSTRAINTS = "delta.constraints."
 _DELETION_VECTORS = "deletionVectors"
 _EXPIRING = "delta.setTransactionRetentionDuration"
 
@@ -119,6 +120,7 @@ class DeltaTable(MarkedTable):
                 table = self._loaded()
             else:
                 self._refuse_expiring(table)
+                self._refuse_constraints(table)
                 added = self._lacking(table, columns, folders)
                 if added and not self._evolve:
                     names = ", ".join(repr(field.name) for field in added)
@@ -204,6 +206,7 @@ class DeltaTable(MarkedTable):
                             f"{self._last}); this one stops, and nothing is landed twice"
                         )
                     break
+                self._refuse_constraints(self._table)
                 if self._lacking(self._table, self._columns, folders):
                     raise StorageError(f"{self.where}: somebody has taken columns from the table that the rows have")
                 try:
@@ -295,6 +298,14 @@ class DeltaTable(MarkedTable):
         if table.metadata().configuration.get(_EXPIRING):
             raise StorageError(
                 f"{self.where}: its property {_EXPIRING} lets the marks expire that say what is landed; take it away"
+            )
+
+    def _refuse_constraints(self, table: Any) -> None:
+        """Whoever writes has to see to it that rows meet them, and nothing here evaluates Spark's expressions."""
+        names = [name for name in table.metadata().configuration if name.startswith(_CONSTRAINTS)]
+        if names:
+            raise StorageError(
+                f"{self.where}: its property {names[0]} is a constraint, which is not looked at here; take it away"
             )
 
     def _lacking(self, table: Any, columns: Any, folders: list[str]) -> list[Any]:
