@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import time
+import uuid
 
 import pytest
 
@@ -300,6 +302,33 @@ def test_aborted_transactions_are_left_out_if_asked(run, bootstrap, fill):
         producer.abort_transaction()
     assert _values(run("consume", topic, "--json")) == ["plain", "aborted"]
     assert _values(run("consume", topic, "--json", "--isolation", "read_committed")) == ["plain"]
+
+
+@pytest.mark.parametrize("joined", [(), ("--join",)], ids=["alone", "member"])
+def test_a_group_that_commits_stands_after_the_end_of_a_transaction(run, bootstrap, fill, joined):
+    topic, group = fill([]), f"of-{uuid.uuid4()}"
+    with Producer(bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"committed")
+        producer.commit_transaction()
+    command = ("consume", topic, "--json", "--group", group, "--commit", *joined)
+    with Admin(bootstrap) as admin:
+        if not joined:
+            assert _values(run(*command)) == ["committed"]
+        else:
+            with start(*command, "--bootstrap", bootstrap, text=True) as process:
+                assert json.loads(process.stdout.readline())["value"] == "committed"
+                deadline = time.monotonic() + 30
+                while time.monotonic() < deadline and not _is_at(admin, group, 2):
+                    time.sleep(0.05)
+                process.send_signal(signal.SIGINT)
+                assert process.wait(60) == 130
+        assert _is_at(admin, group, 2)
+
+
+def _is_at(admin, group, offset):
+    return [found.offset for found in admin.group_offsets(group).values()] == [offset]
 
 
 @pytest.mark.parametrize(

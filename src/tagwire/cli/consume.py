@@ -35,7 +35,8 @@ from tagwire.errors import ConfigError, DecodeError, Error, KafkaError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tagwire.client import Client, TopicPartition
+    from tagwire.cli.consume_member import Passed
+    from tagwire.client import Client, Reader, TopicPartition
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 Protocol = Literal["classic", "consumer"]
@@ -194,9 +195,10 @@ def consume(
         total = None if follow else sum(max(ends[at] - starts[at], 0) for at in partitions)
         if limit is not None:
             total = limit if total is None else min(limit, total)
-        with _committing(client, group if commit else None) as passed:
-            batches = _batches(client, starts, None if follow else ends, options)
-            printed = _write(topic, batches, read, write, passed, limit, total)
+        wanted = {at: offset for at, offset in starts.items() if follow or offset < ends[at]}
+        reader = _reader(client, wanted, None if follow else ends, options)
+        with _committing(client, group if commit else None, reader, wanted) as passed:
+            printed = _write(topic, reader or (), read, write, passed, limit, total)
     if not printed and not (as_json or raw or format_):
         print(f"no records in this range of {printable(topic)}", file=sys.stderr)
 
@@ -206,7 +208,7 @@ def _write(
     batches: Iterable[pa.RecordBatch],
     read: Callable[[pa.RecordBatch], list[ReadRecord]],
     write: Callable[[list[ReadRecord]], None],
-    passed: Callable[[Mapping[TopicPartition, int]], None],
+    passed: Passed,
     limit: int | None,
     total: int | None,
 ) -> int:
@@ -218,11 +220,16 @@ def _write(
         for batch in _decoded(batches):
             records = read(batch if limit is None else batch.slice(0, limit - printed))
             write(records)
-            passed({TopicPartition(str(each.topic), int(each.partition or 0)): each.offset + 1 for each in records})
+            if len(records) == batch.num_rows:
+                passed(None)
+            else:
+                passed({TopicPartition(str(each.topic), int(each.partition or 0)): each.offset + 1 for each in records})
             printed += len(records)
             advance(len(records))
             if printed == limit:
                 break
+        else:
+            passed(None)
     return printed
 
 
@@ -264,13 +271,21 @@ def _writer(
 
 
 @contextmanager
-def _committing(client: Client, group: str | None) -> Iterator[Callable[[Mapping[TopicPartition, int]], None]]:
+def _committing(
+    client: Client, group: str | None, reader: Reader | None, starts: Mapping[TopicPartition, int]
+) -> Iterator[Passed]:
     """Commits for `group`, however the block ends, what it says was printed; None commits nothing."""
     from tagwire.client import Admin
 
     printed: dict[TopicPartition, int] = {}
+
+    def passed(records: Mapping[TopicPartition, int] | None) -> None:
+        if records is None and reader is not None:  # the end of a transaction is passed, too: it would count as lag
+            records = {at: after for at in starts if (after := reader.position(at)) > starts[at]}
+        printed.update(records or {})
+
     try:
-        yield printed.update
+        yield passed
     finally:
         if group is not None and printed:
             Admin(client).alter_group_offsets(group, dict(printed.items()))
@@ -319,21 +334,18 @@ def _span(
     return starts, {at: min(ends[at], holds[at].end) for at in partitions}
 
 
-def _batches(
+def _reader(
     client: Client,
     starts: dict[TopicPartition, int],
     ends: dict[TopicPartition, int] | None,
     options: Mapping[str, Any],
-) -> Iterator[pa.RecordBatch]:
-    """What there is from `starts` on, up to `ends`; None waits for more."""
+) -> Reader | None:
+    """Reads what there is from `starts` on, up to `ends`; None waits for more. None where there is nothing."""
     from tagwire.client import Reader
 
-    first: dict[TopicPartition, int] = {
-        at: offset for at, offset in starts.items() if ends is None or offset < ends[at]
-    }
-    last: dict[TopicPartition, int] | None = None if ends is None else {at: ends[at] for at in starts if at in first}
-    if first:
-        yield from Reader(client, first, end_offsets=last, columns=_COLUMNS, **options)
+    first: dict[TopicPartition, int] = dict(starts.items())
+    last: dict[TopicPartition, int] | None = None if ends is None else {at: ends[at] for at in starts}
+    return Reader(client, first, end_offsets=last, columns=_COLUMNS, **options) if first else None
 
 
 def _reading(typed: Collection[str], *, as_json: bool) -> Callable[[pa.RecordBatch], list[ReadRecord]]:
