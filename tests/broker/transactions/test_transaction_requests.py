@@ -400,6 +400,7 @@ def test_transactions_are_listed_and_described(wire, topic):
 
     assert listed() == (["idle", "tx"], [])
     assert listed(state_filters=["Ongoing", "Odd"]) == (["tx"], ["Odd"])
+    assert listed(state_filters=["PrepareEpochFence"]) == ([], [])  # Kafka's, which no transaction has here
     assert listed(producer_id_filters=[open_one.producer_id]) == (["tx"], [])
     assert listed(duration_filter=3_600_000) == ([], [])
     found = describe(wire)

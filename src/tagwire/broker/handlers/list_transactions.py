@@ -14,10 +14,13 @@ from tagwire.broker.transactions.transaction import State, Transaction
 Request = messages.ListTransactionsRequest
 Response = messages.ListTransactionsResponse
 
+_FENCING = "PrepareEpochFence"
+"""A state of Kafka's, that no transaction has here: what fences is stored as an abort."""
+
 
 @handles(Request, versions="0-1")
 async def list_transactions(call: Call[Request]) -> Response:
-    known = {state.label for state in State}
+    known = {_FENCING, *(state.label for state in State)}
     return Response(
         unknown_state_filters=[name for name in call.request.state_filters if name not in known],
         transaction_states=[
