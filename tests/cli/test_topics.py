@@ -8,7 +8,8 @@ import os
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Admin, Client
+from tagwire.client import Admin, Client, NewTopic
+from tagwire.errors import Error
 from tagwire.records import Record
 
 
@@ -38,6 +39,25 @@ def test_the_json_list_tells_each_partition(run, fill):
             {"partition": 1, "leader": 1, "replicas": [1], "in_sync": [1], "start": 0, "end": 4},
         ],
     }
+
+
+def test_a_partition_that_is_not_told_of_keeps_no_other_from_being_listed(run):
+    async def refuse_one(call):
+        response = await call.proceed()
+        for partition in (each for topic in response.topics for each in topic.partitions if each.partition_index == 1):
+            partition.error_code = Error.KAFKA_STORAGE_ERROR
+        return response
+
+    with Broker() as broker, Admin(broker.bootstrap, timeout=5) as admin:
+        admin.create_topics([NewTopic("flights", num_partitions=2)])
+        with broker.intercept("ListOffsets", refuse_one):
+            ran = run("topics", "--bootstrap", broker.bootstrap)
+            assert (ran.code, ran.out.splitlines()[1].split()[:3]) == (0, ["flights", "2", "-"])
+            assert "(1 not told)" in ran.out
+            assert "flights-1" in ran.err
+            assert "KAFKA_STORAGE_ERROR" in ran.err
+            told = json.loads(run("topics", "--bootstrap", broker.bootstrap, "--json").out)["partitions"]
+            assert [(each["start"], each["end"]) for each in told] == [(0, 0), (None, None)]
 
 
 def test_a_cluster_without_topics_says_so(run):

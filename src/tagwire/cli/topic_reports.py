@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tagwire.cli.terminal import printable
 from tagwire.errors import Error, KafkaError, UnsupportedVersionError
 
 if TYPE_CHECKING:
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def report(client: Client, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Topics by name, None for all, with the offsets of each partition; null where a partition has no leader now.
+    """Topics by name, None for all, with the offsets of each partition; null where a partition has no leader now, or
+    that one does not tell them.
 
     Raises KafkaError for a named one that does not exist; of all, those that are deleted meanwhile are left out.
     """
@@ -27,7 +30,7 @@ def report(client: Client, names: Sequence[str] | None = None) -> list[dict[str,
 
 
 def _with_offsets(client: Client, found: Sequence[TopicMetadata]) -> list[dict[str, Any]]:
-    from tagwire.client import EARLIEST, LATEST, TopicPartition
+    from tagwire.client import EARLIEST, Admin, TopicPartition
 
     usable = [
         TopicPartition(topic.name, partition.index)
@@ -35,8 +38,17 @@ def _with_offsets(client: Client, found: Sequence[TopicMetadata]) -> list[dict[s
         for partition in topic.partitions.values()
         if not topic.error and partition.leader >= 0
     ]
-    starts = client.list_offsets(dict.fromkeys(usable, EARLIEST)) if usable else {}
-    ends = client.list_offsets(dict.fromkeys(usable, LATEST)) if usable else {}
+    # One leader that is away keeps nothing else from being told.
+    told = Admin(client).partition_ends(usable) if usable else {}
+    ends = {at: end.offset for at, end in told.items() if end.offset is not None}
+    silent = sorted(told.keys() - ends.keys())
+    if silent:
+        there = client.metadata().topics
+        for at in silent:
+            if at.topic not in there:
+                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {at.topic!r}")
+            print(f"{at}: {printable(told[at].note)}", file=sys.stderr)
+    starts = client.list_offsets(dict.fromkeys(ends, EARLIEST)) if ends else {}
     return [_told(topic, starts, ends) for topic in found]
 
 
@@ -72,8 +84,12 @@ def list_row(topic: dict[str, Any]) -> tuple[str, ...]:
     offsets = "-"
     if filled:
         offsets = f"{min(each['start'] for each in filled)}-{max(each['end'] for each in filled) - 1}"
-    if len(known) < len(partitions):
-        offsets += f" ({len(partitions) - len(known)} without a leader)"
+    absent = sum(partition["leader"] is None for partition in partitions)
+    silent = len(partitions) - len(known) - absent
+    notes = [f"{absent} without a leader"] if absent else []
+    notes += [f"{silent} not told"] if silent else []
+    if notes:
+        offsets += f" ({', '.join(notes)})"
     return topic["topic"], str(len(partitions)), offsets, f"{topic['records']:,}"
 
 
