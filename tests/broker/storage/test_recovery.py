@@ -267,6 +267,26 @@ def test_each_recovery_begins_a_leader_epoch_where_the_log_then_ends(written, ba
     assert read_epochs(Files(), written / "leader-epoch-checkpoint") == [(0, 0), (1, 120), (2, 121)]
 
 
+def test_leader_epochs_of_what_was_deleted_are_forgotten(written, batch):
+    start = 0
+    for _ in range(5):  # each crash begins one
+        log = open_log(Files(), written, SMALL, clean=False, start_offset=start)
+        log.append([batch(1)])
+        log.flush()
+        start = log.end_offset
+        log.delete_before(start, lambda offset: None)
+        log.abandon("the test crashes it")
+    assert read_epochs(Files(), written / "leader-epoch-checkpoint") == [(4, 123), (5, 124)]
+    log = open_log(Files(), written, SMALL, clean=True, start_offset=start)
+    assert log.end_of_epoch(1) == (1, 125)
+    for _ in range(2):  # so does each leader
+        log.append([batch(1)])
+        log.flush()
+        log.delete_before(log.end_offset, lambda offset: None)
+        log.begin_epoch(0)
+    assert log.epochs.starts == [(6, 126), (7, 127)]
+
+
 class _Counted(FaultyFiles):
     """Files that know which of them are open."""
 

@@ -52,3 +52,10 @@ class LeaderEpochs:
             return epoch, max(self._offsets[0], start)
         ends = self._offsets[found] if found < len(self._epochs) else end
         return self._epochs[found - 1], max(ends, start)
+
+
+def held_epochs(starts: Sequence[tuple[int, int]], log_start: int) -> list[tuple[int, int]]:
+    """Of leader epochs and where they begin those of which a log from `log_start` on may hold something: of what was
+    deleted nothing is told, and each crash would leave one more. As Kafka's LeaderEpochFileCache.truncateFromStart."""
+    followed = sum(1 for _, start in starts if start <= log_start)
+    return list(starts[max(followed - 1, 0) :])

@@ -16,7 +16,7 @@ from pathlib import Path
 from tagwire.broker.storage.batch import origin_of
 from tagwire.broker.storage.checkpoints import read_epochs, write_epochs
 from tagwire.broker.storage.files import Files, problem_of
-from tagwire.broker.storage.leader_epochs import LeaderEpochs
+from tagwire.broker.storage.leader_epochs import LeaderEpochs, held_epochs
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producer_snapshots import (
     drop_broken_snapshots,
@@ -83,6 +83,7 @@ def open_log(
         producers = _producers(files, directory, segments, recovered_from)
         for segment in segments:
             segment.close()  # a log that is not written to keeps no file open
+        known_epochs = held_epochs(known_epochs, max(start_offset, segments[0].base_offset))
         epochs = _leader_epochs(
             files, directory, known_epochs, segments[-1].next_offset, begin_new=recovered_from is not None
         )

@@ -21,7 +21,7 @@ from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.checkpoints import write_epochs
 from tagwire.broker.storage.files import Files
-from tagwire.broker.storage.leader_epochs import LeaderEpochs
+from tagwire.broker.storage.leader_epochs import LeaderEpochs, held_epochs
 from tagwire.broker.storage.log_lock import guarded
 from tagwire.broker.storage.log_reading import VisibleEnd
 from tagwire.broker.storage.offset_assignment import positioned
@@ -150,7 +150,7 @@ class PartitionLog(ReadableLog):
         with self._writing:
             self.check_online()
             begun = max(epoch, self.leader_epoch + 1)
-            starts = [*self.epochs.starts, (begun, self._active.next_offset)]
+            starts = [*held_epochs(self.epochs.starts, self.start_offset), (begun, self._active.next_offset)]
             try:
                 write_epochs(self._files, self.directory / EPOCHS_FILE, starts)
             except OSError as error:
