@@ -109,3 +109,16 @@ def test_a_producer_whose_segments_were_deleted_is_known_after_a_loss_of_power(d
     found = reopened(disk, clean=False, recovery_point=5, start_offset=3)
     assert found.start_offset == 3
     assert add(found, data_batch(5)) == [Error.OUT_OF_ORDER_SEQUENCE_NUMBER]
+
+
+def test_a_producer_whose_segments_were_deleted_before_they_were_on_the_disk_is_known_when_the_rest_is(disk, log):
+    """So it is with fsync=interval."""
+    log.append([data_batch(0), *(data_batch(number, pid=9, size=400) for number in range(4))])
+    log.publish()
+    log.delete_before(4, lambda offset: None)
+    log.flush()
+    log.abandon("power is lost")
+    disk.lose_power()
+    found = reopened(disk, clean=False, recovery_point=5, start_offset=4)
+    assert found.start_offset == 4
+    assert add(found, data_batch(5)) == [Error.OUT_OF_ORDER_SEQUENCE_NUMBER]

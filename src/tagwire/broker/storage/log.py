@@ -211,6 +211,9 @@ class PartitionLog(ReadableLog):
             try:
                 with self._writing:
                     self.check_online()
+                    # Of the producers in what is deleted the snapshot after it is all that tells.
+                    if any(each.next_offset <= offset for each in self._unsynced.values() if each is not self._active):
+                        self._flush()
                 if is_later := offset > self.start_offset:
                     remember(offset)
                 with self._writing:
