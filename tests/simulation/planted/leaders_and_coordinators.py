@@ -76,8 +76,8 @@ LEADERS_AND_COORDINATORS = (
         (
             Edit(
                 f"{_LOG}.begin_epoch",
-                "starts = [*self.epochs.starts, (begun, self._active.next_offset)]",
-                "starts = [*self.epochs.starts, (begun, max(self._active.next_offset - 1, 0))]",
+                "(begun, self._active.next_offset)]",
+                "(begun, max(self._active.next_offset - 1, 0))]",
             ),
         ),
         "a leader epoch is told to begin with the last record of the one before",
