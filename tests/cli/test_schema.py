@@ -56,6 +56,13 @@ def test_subjects_are_listed(run, registry):
         assert [one["subject"] for one in told] == ["money", "orders-value"]
 
 
+def test_a_subject_that_is_deleted_while_they_are_listed_is_left_out(run, registry):
+    gone = Answer(404, b'{"error_code": 40401, "message": "Subject not found"}')
+    registry.misbehave = lambda request: gone if request.path.startswith("/subjects/money/") else None
+    ran = run("schema", "list", "--long", "--json")
+    assert [json.loads(line)["subject"] for line in ran.out.splitlines()] == ["orders-value"], ran.err
+
+
 def test_a_schema_is_shown_by_its_subject_version_id_or_guid(run, registry):
     ran = run("schema", "show", "orders-value")
     assert ran.out.startswith(f"subject orders-value, version 2, id 2, guid {registry.guid(2)}, type AVRO\n\n{{\n")

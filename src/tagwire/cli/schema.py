@@ -222,7 +222,12 @@ def _print_subjects(registry: SchemaRegistry, beginning: str | None, long: bool,
         return
     rows = []
     for each in subjects:
-        versions, newest = registry.versions(each), registry.latest(each)
+        try:
+            versions, newest = registry.versions(each), registry.latest(each)
+        except SchemaRegistryError as error:
+            if not error.not_found:
+                raise
+            continue  # it was deleted meanwhile
         rows.append({**described(newest), "versions": versions})
     if as_json:
         print_json(rows)
