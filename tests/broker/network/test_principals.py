@@ -86,6 +86,12 @@ RULES = [
     ("RULE:CN=(.*?)/$1/", "CN=Duke", "Duke"),  # replaced where it is found: nothing, and the rest stays
     ("RULE:(a|b)*/[$0]/", "abab", "[abab][]"),
     ("RULE:^CN=(.*)$/$1-$0/", "CN=x", "x-CN=x"),
+    # Classes are of ASCII in Java, and a dot takes no end of a line.
+    (r"RULE:^CN=(\w+)$/$1/, DEFAULT", "CN=Jürgen", "CN=Jürgen"),
+    (r"RULE:^CN=(\d+)$/$1/, DEFAULT", "CN=\u0661", "CN=\u0661"),
+    (r"RULE:^CN=([\w]+)\W$/$1/, DEFAULT", "CN=bé", "b"),
+    ("RULE:^CN=(.*)$/$1/, DEFAULT", "CN=a\u2028b", "CN=a\u2028b"),
+    (r"RULE:^CN=([&\[a]+)$/$1/", "CN=[a&", "[a&"),
 ]
 
 
@@ -109,6 +115,8 @@ BAD_RULES = [
     "RULE:(?=a)/b/",
     "RULE:(?i)a/b/",
     "RULE:a++/b/",
+    "RULE:[a-z&&x]/b/",  # in Java an intersection
+    "RULE:[a[b]/c/",  # and a set within one
     "RULE:(a{1000}){1000}/b/",
     f"RULE:{'(' * 450}a{')' * 450}/b/",
     f"RULE:{'a' * 1001}/b/",

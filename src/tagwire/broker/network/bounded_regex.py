@@ -29,6 +29,10 @@ _ATOM: Final = re.compile(
     r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[dDwWsS]|\\[^a-zA-Z0-9]|\\[tnrf]|[^\\()\[\]{}|*+?^$]", re.DOTALL
 )
 
+# In Java a set within a set is their union, and && their intersection.
+_COMBINED: Final = re.compile(r"(?:\\.|[^\\\[&]|&(?!&))*(?:\[|&&)", re.DOTALL)
+_ANY: Final = r"[^\n\r\x85\u2028\u2029]"
+"""What a dot takes in Java: all but the ends of lines."""
 
 _Noted = tuple[int, int, "_Noted"] | None
 """What was noted at which place, and all that was before."""
@@ -173,8 +177,11 @@ class BoundedRegex:
         atom = _ATOM.match(self._pattern, self._at)
         if atom is None:
             raise self._refused()
+        text = atom.group()
+        if text[0] == "[" and _COMBINED.match(text, 1):
+            raise self._refused()
         self._at = atom.end()
-        takes = re.compile(atom.group()).fullmatch
+        takes: _Takes = re.compile(_ANY if text == "." else text, re.ASCII).fullmatch  # \d, \w and \s are ASCII in Java
         return lambda following: self._new(_State(takes=takes, following=(following,)))
 
     def _group(self) -> _Part:
