@@ -27,13 +27,15 @@ class World:
 
     def __init__(self, lifetime: float = 1000.0, **refresh: float) -> None:
         self.now = 1_000_000.0
+        self.set_back = 0.0
         self.asked = 0
         self.answer: Callable[[], Any] = self._token
         self.threads: list[Callable[[], None]] = []
         self.login = TokenLogin(
             self._ask,
             TokenRefresh(**refresh),
-            clock=lambda: self.now,
+            clock=lambda: self.now - self.set_back,
+            ticks=lambda: self.now,
             random=Random(1),
             run=lambda work, name: self.threads.append(work),
         )
@@ -189,6 +191,15 @@ def test_a_callback_that_hangs_is_called_again_after_a_minute() -> None:
     assert first.not_yet() == "no token in time from the token callback"
     world.threads.pop()()
     assert first.is_done
+
+
+def test_a_callback_that_hangs_is_called_again_after_a_minute_though_the_clock_was_set_back() -> None:
+    world = World()
+    world.login.request().begin(lambda: None, None)
+    world.set_back = 3600.0
+    world.now += PATIENCE
+    world.login.request().begin(lambda: None, None)
+    assert len(world.threads) == 2
 
 
 def test_a_process_that_was_forked_off_asks_itself(monkeypatch: pytest.MonkeyPatch) -> None:

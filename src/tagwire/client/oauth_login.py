@@ -128,6 +128,7 @@ class TokenLogin:
         source: what gives tokens: a callback, with or without `async`, or an endpoint.
         refresh: when a token is replaced.
         clock: seconds since 1970 UTC.
+        ticks: seconds that are never set back: by these a call hangs.
         random: where jitter is drawn from.
         run: runs in the background what may block, `run_aside`.
     """
@@ -138,15 +139,17 @@ class TokenLogin:
         refresh: TokenRefresh,
         *,
         clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
         random: Random | None = None,
         run: Callable[[Callable[[], None], str], None] = run_aside,
     ) -> None:
         self._source = source
         self._refresh = refresh
         self._clock = clock
+        self._ticks = ticks
         self._random = random or Random()
         self._run = run
-        self._asked_until = 0.0
+        self._asked_until = -math.inf
         self._begin_anew()
 
     def request(self) -> TokenRequest:
@@ -159,7 +162,7 @@ class TokenLogin:
         """Settles the request when a token is there, beside the others that wait for it."""
         with self._lock:
             self._waiting.append(request)
-            now = self._clock()
+            now = self._ticks()
             if now < self._asked_until:
                 return
             self._asked_until = now + PATIENCE
@@ -178,7 +181,7 @@ class TokenLogin:
         self._lock = threading.Lock()
         self._token: UsableToken | None = None
         self._due = 0.0
-        self._asked_until = 0.0
+        self._asked_until = -math.inf
         self._failure = ""
         self._waiting: list[TokenRequest] = []
 
@@ -205,7 +208,7 @@ class TokenLogin:
                 logger.warning("the token is kept, for no newer one can be had: %s", failure)
                 token, failure = self._token, None
                 self._due = now + PAUSE_AFTER_FAILURE
-            self._asked_until, self._failure = 0.0, ""
+            self._asked_until, self._failure = -math.inf, ""
             waiting, self._waiting = self._waiting, []
         for request in waiting:
             request.settle(token, failure)
