@@ -20,6 +20,7 @@ from tagwire.spark.jobs.land import TableSettings, land
 from tagwire.spark.jobs.replay import _with_values, landed_rows
 from tagwire.spark.jobs.report import first_rows, ways_to_open
 from tagwire.spark.tables.data_files import FileWriter, LocalDestination
+from tagwire.spark.tables.opening import FORMATS
 from tagwire.spark.tables.partition_runs import folder_of, values_of
 
 from .test_iceberg_table import table_of
@@ -126,6 +127,18 @@ def test_a_header_that_became_a_column_before_a_file_had_it_is_no_records(spark,
         land(broker.bootstrap, topic, tmp_path / "t", format="delta", table=settings, spark=spark)
     (row,) = landed_rows(spark, tmp_path / "t").collect()
     assert (bytes(row.value), row.headers) == (b"v", None)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("format", FORMATS)
+def test_headers_whose_names_have_dots_or_backticks_become_columns_and_come_back(
+    spark, broker, topic, produce, tmp_path, format
+):
+    names = ["trace.id", "a`b.c``", "trace"]
+    produce(topic, {0: [Record(b"k", b"v", tuple((name, name.encode()) for name in names), NOON)]})
+    land(broker.bootstrap, topic, tmp_path / "t", format=format, table=TableSettings(headers=names), spark=spark)
+    (row,) = landed_rows(spark, tmp_path / "t").collect()
+    assert [(each.key, bytes(each.value)) for each in row.headers] == [(name, name.encode()) for name in names]
 
 
 @pytest.mark.parametrize("value", ["a", "a/b", "é", "x=1 %41", "_", "..", "'\"", "\x01", None])

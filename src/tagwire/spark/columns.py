@@ -45,6 +45,11 @@ def topic_schema(include_headers: bool) -> StructType:
     return StructType([StructField(name, kind) for name, kind in _TYPES.items() if include_headers or name != HEADERS])
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark's expressions have it, whatever is in it: dots, backticks."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def record_name(name: str) -> str:
     """What `tagwire.records.to_arrow` calls a column."""
     return _IN_RECORDS.get(name, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tagwire.spark.columns import quoted
 from tagwire.spark.tables.identity import Identity
 from tagwire.spark.tables.table_settings import DATE, HOUR, MONTH
 
@@ -23,7 +24,7 @@ def table_columns(records: DataFrame, identity: Identity) -> DataFrame:
     plain = [(_text(F.col(name)) if name in texts else F.col(name)).alias(name) for name in ("key", "value")]
     named = [_text(header("headers", name)).alias(name) for name in identity.headers]
     broken = [  # the source has them with mode=PERMISSIVE alone
-        F.col(f"`{name}`") if name in records.columns else F.lit(None).cast("binary").alias(name)
+        F.col(quoted(name)) if name in records.columns else F.lit(None).cast("binary").alias(name)
         for name in identity.corrupt.values()
     ]
     folders = []

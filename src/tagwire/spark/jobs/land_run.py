@@ -149,6 +149,8 @@ class LandRun:
         far_apart = self.table.name == ICEBERG
         far = ["year(timestamp) > 9999"] if far_apart else []
         rows = rows.sortWithinPartitions(*folders, *map(F.expr, far), "partition", "offset")
+        # PySpark takes names of columns for expressions here: a header's may have dots or backticks.
+        rows = rows.toDF(*(f"column_{number}" for number in range(len(rows.columns))))
         assert self.schema is not None
         writer = FileWriter(
             self.table.destination(number),

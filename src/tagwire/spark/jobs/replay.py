@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError, StorageError
+from tagwire.spark.columns import quoted
 from tagwire.spark.failure import reason
 from tagwire.spark.jobs.target import Target, create, target_of
 from tagwire.spark.tables.identity import Identity
@@ -197,7 +198,7 @@ def landed_rows(spark: SparkSession, out: str | Path, registry: Mapping[str, str
     ]
     columns += [F.col("partition"), F.col("offset"), F.col("timestamp")]
     pairs = [
-        F.struct(F.lit(name).alias("key"), F.col(f"`{name}`").cast("binary").alias("value")) for name in known.headers
+        F.struct(F.lit(name).alias("key"), F.col(quoted(name)).cast("binary").alias("value")) for name in known.headers
     ]
     if not pairs:
         return table.select(*columns)
@@ -227,7 +228,7 @@ def _with_values(rows: DataFrame, table: LandTable, names: list[str]) -> DataFra
 
     # Spark takes `..` out of a path, by its letters alone; a row whose file was not found here would be lost.
     found = [(normpath(file), *(values[name] for name in names)) for file, values in table.partition_values().items()]
-    schema = ", ".join(f"`{name}` string" for name in (_FILE, *names))
+    schema = ", ".join(f"{quoted(name)} string" for name in (_FILE, *names))
     values = rows.sparkSession.createDataFrame(found, schema)
     if "partition" in names:
         values = values.withColumn("partition", F.col("partition").cast("int"))
@@ -253,7 +254,7 @@ def _written(column: str, known: Identity, registry: Mapping[str, str]) -> Colum
         own = {name: text for name, text in values.items() if name.startswith(f"{column}.")}
         own.pop(CORRUPT_OPTIONS[column], None)
         written = to_value(column, {**own, **registry}, topic=known.topic, mode="FAILFAST")
-    return F.coalesce(written, F.col(f"`{known.corrupt[column]}`"))
+    return F.coalesce(written, F.col(quoted(known.corrupt[column])))
 
 
 def _ordered(rows: DataFrame) -> DataFrame:

@@ -81,7 +81,7 @@ class FileWriter:
     """How the rows of a micro-batch become files. Pickled to the workers.
 
     Attributes:
-        schema: of the table; rows come in it, with their partition columns.
+        schema: of the table; rows come in it, with their partition columns, whatever these are called.
         folders: columns that files are kept apart by; rows come sorted by them.
         left_out: those of them that files lack.
         file_bytes: how large a file becomes, about.
@@ -138,7 +138,8 @@ class FileWriter:
                 current.abandon()
 
     def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows in the table's schema: Spark says of some columns that they hold no null."""
+        """The rows in the table's schema: Spark says of some columns that they hold no null, and of none its name."""
+        batch = batch.rename_columns(self.schema.names)
         return batch if batch.schema.equals(self.schema) else batch.cast(self.schema)
 
     def _folder(self, values: Mapping[str, str | None]) -> str:
