@@ -277,7 +277,12 @@ def test_several_batches_that_a_refusal_names_the_leader_for_follow_it_at_once()
             before = len(cluster.requests("Metadata"))
             log.leader, log.epoch = 1, 2
             refused = produced_by_another(1, 2)
-            cluster.script("Produce", lambda message: time.sleep(0.3) or refused(message), refused, refused)
+
+            def refused_late(message: Any) -> Any:
+                time.sleep(0.3)
+                return refused(message)
+
+            cluster.script("Produce", refused_late, refused, refused)
             sent = [producer.send("t", b"%d" % number * 90) for number in range(1, 4)]
             assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3]
             assert len(cluster.requests("Metadata")) == before
