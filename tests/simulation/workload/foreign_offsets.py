@@ -191,10 +191,11 @@ class ForeignOffsets(Committing):
         await self.said(node, sync, f"the leader of {group}", "NONE")
 
     async def _leave(self, node: int, group: str, member: str) -> None:
+        """By a version that names members in a list, as every release has."""
         kind = messages.LeaveGroupRequest
         gone = kind.MemberIdentity(member_id=member)
         with suppress(*REFUSED):
-            await self.client.request(kind(group_id=group, member_id=member, members=[gone]), node=node)
+            await self.client.request(kind(group_id=group, members=[gone]), node=node)
 
     async def _answers(self, node: int, request: Any, about: str, due: str, version: int | None = None) -> None:
         """Notes what a request is answered, which may be that a broker cannot do it now, though no other answer."""

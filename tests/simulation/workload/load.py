@@ -20,6 +20,7 @@ from tests.simulation.workload.final_reading import FinalReading
 from tests.simulation.workload.foreign import Foreign
 from tests.simulation.workload.foreign_administrators import ForeignAdministrators
 from tests.simulation.workload.foreign_followers import ForeignFollowers
+from tests.simulation.workload.foreign_idle import ForeignIdle
 from tests.simulation.workload.foreign_members import ForeignMembers
 from tests.simulation.workload.foreign_offline import ForeignOffline
 from tests.simulation.workload.foreign_offsets import ForeignOffsets
@@ -29,6 +30,7 @@ from tests.simulation.workload.foreign_waiting import ForeignWaiting
 from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.going_back import GoingBack
 from tests.simulation.workload.listening import Listening
+from tests.simulation.workload.meanwhile import Meanwhile
 from tests.simulation.workload.moving import Moving
 from tests.simulation.workload.nemesis import Faults, Nemesis
 from tests.simulation.workload.producing import Producing
@@ -67,6 +69,9 @@ COMPACTION_S = 1.0
 
 TIDIES = 0.3
 """In how many runs compaction is looked at round after round, which takes its time."""
+
+MEANWHILE = 0.5
+"""In how many it is looked at what groups commit while something else becomes of it."""
 
 SET_BACK_S = 60.0
 SLOW_S = 0.2
@@ -184,6 +189,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         reader = ForeignOffline(stage, {"name": "foreign-offline"}, partial(_broken, host, history))
         _ended(host.start("foreign-offline", reader.main), "foreign-offline", history, 10 * PATIENCE)
         done("foreign-offsets", ForeignOffsets)
+        idle = ForeignIdle(stage, {"name": "foreign-idle"}, partial(_jump, host))
+        _ended(host.start("foreign-idle", idle.main), "foreign-idle", history, 10 * PATIENCE)
         done("going-back", GoingBack)
         if stage.random("tidying").random() < TIDIES:
             done("tidying", Tidying)
@@ -194,12 +201,19 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("forsaking", Forsaking, ages=not any("retention.ms" in each for each in configs))
         end = host.faults.begin("disk_slow", latency=SLOW_S, chance=1.0)
         done("racing", Racing)
+        if stage.random("meanwhile").random() < MEANWHILE:
+            done("meanwhile", Meanwhile)
         if tidies_later:
             done("tidying-late", TidyingLater, is_slow=True)
         if host.moves:
             _move_written(host, stage, start)
         if end is not None:
             end()
+
+
+def _jump(host: Host, seconds: float) -> None:
+    """Lets the clock of the broker's machine jump. When everything is over nothing else goes by it meanwhile."""
+    host.faults.begin("clock", target="broker", offset=seconds, stays=True)
 
 
 def _fail(host: Host, history: History, deed: Callable[[], None]) -> None:
