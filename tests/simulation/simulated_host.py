@@ -12,6 +12,7 @@ from tagwire.broker.topic import INTERNAL
 from tagwire.spark.sink import driver
 
 from .history import History
+from .lagging import older
 from .outcome import Plan
 from .workload import Running
 from .workload.nemesis import End
@@ -193,6 +194,13 @@ class SimulatedFaults:
             self._host.brokers.kill()
             self._history.info(call)
         return lambda: self._restart(release)
+
+    def _lag(self, topic: str, partitions: int, **_: Any) -> End | None:
+        broker = self._host.brokers.broker
+        if broker is None or not self._host.brokers.is_running:
+            return None
+        stop: End = broker.intercept("Metadata", older(topic, partitions)).stop
+        return stop
 
     def _broker_pause(self, **_: Any) -> End | None:
         process = self._host.brokers.process

@@ -45,6 +45,8 @@ from tests.simulation.workload.stage import PATIENCE, Actor, Phase, Spec, Stage,
 from tests.simulation.workload.storing import ANEW, Storing
 from tests.simulation.workload.tidying import Tidying
 from tests.simulation.workload.tidying_later import TidyingLater
+from tests.simulation.workload.tidying_offsets import TidyingOffsets
+from tests.simulation.workload.told_late import ToldLate
 from tests.simulation.workload.transacting import Transacting
 from tests.simulation.workload.written_while_moved import MOVED_EVERY_S, MOVES, WrittenWhileMoved
 
@@ -192,8 +194,15 @@ def run(plan: Spec, host: Host, history: History) -> None:
         idle = ForeignIdle(stage, {"name": "foreign-idle"}, partial(_jump, host))
         _ended(host.start("foreign-idle", idle.main), "foreign-idle", history, 10 * PATIENCE)
         done("going-back", GoingBack)
+        late_spec = {"name": "told-late", "has_consumer_groups": release is None or release >= "4.0"}
+        told_late = ToldLate(
+            stage, late_spec, lambda topic, count: host.faults.begin("lag", topic=topic, partitions=count)
+        )
+        _ended(host.start("told-late", told_late.main), "told-late", history, 10 * PATIENCE)
         if stage.random("tidying").random() < TIDIES:
             done("tidying", Tidying)
+        if "delete.retention.ms" in plan["cluster"].get("coordinators", {}):
+            done("tidying-offsets", TidyingOffsets)
         if tidies_later := stage.random("tidying-later").random() < TIDIES:
             done("tidying-later", TidyingLater, is_slow=False)
         host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)

@@ -29,7 +29,6 @@ REPLACED: Final = 3
 ROUNDS_S: Final = 11.0
 """So long that a broker looks for what is too old more than once, as often as plans have it."""
 
-FEWEST_S: Final = 5.0
 AGAIN_S: Final = 0.02
 AFTER_S: Final = 0.5
 
@@ -63,7 +62,8 @@ class Meanwhile(Committing):
         nodes = {group: await coordinator_of(client, group, 0) for group, client in groups.items()}
         await asyncio.gather(*(self._once(client, nodes[group], group, at, 7) for group, client in groups.items()))
         # Some go on until they are told that there is no such topic.
-        going_on = [group for group in groups if self.random.random() < 0.5]
+        many = self.random.choice([0.5, 1.0])
+        going_on = [group for group in groups if self.random.random() < many]
         committing = [
             asyncio.create_task(self._goes_on(groups[group], nodes[group], group, topic)) for group in going_on
         ]
@@ -73,7 +73,8 @@ class Meanwhile(Committing):
             if self.random.random() < 0.3:
                 await deleting
             await self._anew(deleting)
-            anew = {group for group in groups if self.random.random() < 0.5}
+            many = self.random.choice([0.5, 1.0])
+            anew = {group for group in groups if self.random.random() < many}
             took = await asyncio.gather(*(self._once(groups[each], nodes[each], each, at, 1) for each in sorted(anew)))
         finally:
             is_gone, *_ = await asyncio.gather(deleting, *committing, return_exceptions=True)
@@ -113,7 +114,7 @@ class Meanwhile(Committing):
         return answer == "NONE"
 
     async def _goes_on(self, client: AsyncClient, node: int, group: str, topic: TopicMetadata) -> None:
-        at, request = TopicPartition(TOPIC, 0), None
+        at = TopicPartition(TOPIC, 0)
         for number in range(1000):
             by_id = commit(group, at, 10 + number)
             by_id.topics[0].name, by_id.topics[0].topic_id = "", topic.topic_id
@@ -122,15 +123,15 @@ class Meanwhile(Committing):
             except UnsupportedVersionError:
                 if self._is_anew:
                     return
-                request = commit(group, at, 10 + number)
-                answer = error_of(await client.request(request, node=node, version=COMMIT_BY_NAME))
+                by_name = commit(group, at, 10 + number)
+                answer = error_of(await client.request(by_name, node=node, version=COMMIT_BY_NAME))
                 if self._is_anew and answer == "NONE":  # of which of them is not told
                     self._doubtful.add(group)
             if answer != "NONE":
                 return
-            await asyncio.sleep(self.random.uniform(0.0, 0.1))
+            await asyncio.sleep(self.random.choice([0.0, 0.1]))
 
-    # What is too old ---------------------------------------------------------------------------------------------------
+    # What is too old -------------------------------------------------------------------------------------------------
 
     async def _replaced(self) -> None:
         """What is committed in the place of what is too old stays."""

@@ -34,6 +34,7 @@ class Faults(Protocol):
                 the seed draws that for each file), broker_stop (release: as which it is
                 started again, at the end), broker_pause: the broker's process. With fsync=batch none of them loses
                 what was acknowledged.
+            lag (topic, partitions): what brokers tell of a topic is of when it had so many partitions, or none.
             client_kill, client_pause (target: an actor): begins another life at the end.
             partition (a, b: processes, "broker" among them; one_way), cut (a; told: both, client, server, nobody),
             half_open (a; to), slow (a, latency), lossy (a, chance), refuse (): the network.

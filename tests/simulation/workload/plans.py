@@ -32,7 +32,10 @@ def _coordinators(seed: int) -> Spec:
     segment is smaller than what is stored of a group at once."""
     random = Random(f"coordinators/{seed}")
     often = {"segment.bytes": random.choice(["8192", "12288"]), "min.cleanable.dirty.ratio": "0.0"}
-    return {"coordinators": often if random.random() < 0.5 else {}}
+    is_often = random.random() < 0.5
+    if random.random() < 0.4:  # what deletes goes soon
+        often["delete.retention.ms"] = random.choice(["1000", "8000"])
+    return {"coordinators": often if is_often else {}}
 
 
 def _of_everything(seed: int) -> Spec:
