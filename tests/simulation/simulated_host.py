@@ -301,8 +301,8 @@ class SimulatedFaults:
 
         return room
 
-    def _disk_slow(self, latency: float, chance: float, **_: Any) -> End:
-        return self._disk.slow(latency, chance)
+    def _disk_slow(self, latency: float, chance: float, part: str = "", **_: Any) -> End:
+        return self._disk.slow(latency, chance, part)
 
     @property
     def _disk(self) -> Any:

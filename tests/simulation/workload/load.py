@@ -208,10 +208,14 @@ def run(plan: Spec, host: Host, history: History) -> None:
         host.faults.begin("clock", target="broker", offset=-SET_BACK_S, stays=True)
         configs = [spec.get("configs", {}) for spec in (*plan["actors"], *plan["topics"])]
         done("forsaking", Forsaking, ages=not any("retention.ms" in each for each in configs))
+        if stage.random("meanwhile").random() < MEANWHILE:
+            # What is stored of groups takes longer than what becomes of their topics.
+            heal = host.faults.begin("disk_slow", latency=2 * SLOW_S, chance=1.0, part=COORDINATORS[0])
+            done("meanwhile", Meanwhile)
+            if heal is not None:
+                heal()
         end = host.faults.begin("disk_slow", latency=SLOW_S, chance=1.0)
         done("racing", Racing)
-        if stage.random("meanwhile").random() < MEANWHILE:
-            done("meanwhile", Meanwhile)
         if tidies_later:
             done("tidying-late", TidyingLater, is_slow=True)
         if host.moves:

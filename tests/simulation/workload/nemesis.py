@@ -38,8 +38,8 @@ class Faults(Protocol):
             client_kill, client_pause (target: an actor): begins another life at the end.
             partition (a, b: processes, "broker" among them; one_way), cut (a; told: both, client, server, nobody),
             half_open (a; to), slow (a, latency), lossy (a, chance), refuse (): the network.
-            disk_error (operation, count, after, part, errno), disk_full (capacity), disk_slow (latency, chance): the
-                disk.
+            disk_error (operation, count, after, part, errno), disk_full (capacity), disk_slow (latency, chance,
+                part): the disk.
             clock (target, offset, stays): a wall clock that jumps, and back at the end unless it stays.
             hurry (patience): drivers of sinks wait for a step no longer than so many seconds.
             node_stop, node_kill, node_isolate (node; fenced), move_leader (topic, partition, node), move_coordinator

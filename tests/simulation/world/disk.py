@@ -70,10 +70,11 @@ class DiskFault:
 
 @dataclass(eq=False)
 class SlowDisk:
-    """Operations that take up to `most_s` seconds, so many of all."""
+    """Operations that take up to `most_s` seconds, so many of all on paths that have `part` in them."""
 
     most_s: float
     chance: float = 1.0
+    part: str = ""
 
 
 @dataclass(eq=False)
@@ -174,9 +175,9 @@ class SimulatedDisk(Files):
 
         return heal
 
-    def slow(self, most_s: float, chance: float = 1.0) -> Callable[[], None]:
+    def slow(self, most_s: float, chance: float = 1.0, part: str = "") -> Callable[[], None]:
         """Have operations take longer: see `SlowDisk`."""
-        return self.inject(SlowDisk(most_s, chance))
+        return self.inject(SlowDisk(most_s, chance, part))
 
     def upon(self, operation: str, act: Callable[[], None], part: str = "") -> Callable[[], None]:
         """Have something done when the next operation of a kind begins, on a path that has `part` in it, once; what
@@ -215,10 +216,15 @@ class SimulatedDisk(Files):
     def _comes_to(self, operation: str, at: Path | int) -> None:
         """Does what is to be done at an operation on a path, or on what is open as a number."""
         if waiting := self._upon.get(operation):
-            path = str(at) if isinstance(at, Path) else self._open[at].path if at in self._open else ""
+            path = self._path_of(at)
             for one in [one for one in waiting if one[0] in path]:
                 waiting.remove(one)
                 one[1]()
+
+    def _path_of(self, at: Path | int) -> str:
+        if isinstance(at, int):
+            return self._open[at].path if at in self._open else ""
+        return str(at)
 
     def _take_time(self, operation: str, at: Path | int) -> None:
         self._comes_to(operation, at)
@@ -226,7 +232,9 @@ class SimulatedDisk(Files):
             return
         takes = self._sync_s * self._random.random() if operation in ("sync", "sync_directory") else 0.0
         for fault in self.faults:
-            if isinstance(fault, SlowDisk) and self._random.random() < fault.chance:
+            if not isinstance(fault, SlowDisk) or (fault.part and fault.part not in self._path_of(at)):
+                continue
+            if self._random.random() < fault.chance:
                 takes += fault.most_s * self._random.random()
         self._pause(operation, takes)
 
