@@ -60,7 +60,9 @@ class Meanwhile(Committing):
         topic, at = await self.client.topic(TOPIC), TopicPartition(TOPIC, 0)
         groups = {f"{TOPIC}-{number}": client for number, client in enumerate(self.beside)}
         nodes = {group: await coordinator_of(client, group, 0) for group, client in groups.items()}
-        await asyncio.gather(*(self._once(client, nodes[group], group, at, 7) for group, client in groups.items()))
+        # Others commit for the first time when it is about to go.
+        before = [group for group in groups if self.random.random() < 0.6]
+        await asyncio.gather(*(self._once(groups[group], nodes[group], group, at, 7) for group in before))
         # Some go on until they are told that there is no such topic.
         many = self.random.choice([0.5, 1.0])
         going_on = [group for group in groups if self.random.random() < many]
@@ -70,7 +72,7 @@ class Meanwhile(Committing):
         await asyncio.sleep(self.random.uniform(0.0, 0.3))
         deleting = asyncio.create_task(self._gone())
         try:
-            if self.random.random() < 0.3:
+            if self.random.random() < 0.2:
                 await deleting
             await self._anew(deleting)
             many = self.random.choice([0.5, 1.0])
@@ -115,6 +117,7 @@ class Meanwhile(Committing):
 
     async def _goes_on(self, client: AsyncClient, node: int, group: str, topic: TopicMetadata) -> None:
         at = TopicPartition(TOPIC, 0)
+        await asyncio.sleep(self.random.uniform(0.0, 0.3))
         for number in range(1000):
             by_id = commit(group, at, 10 + number)
             by_id.topics[0].name, by_id.topics[0].topic_id = "", topic.topic_id
