@@ -67,8 +67,10 @@ FIELDS: dict[str, tuple[str, str]] = {
     "delete_group": ("group", ""),
     "abort_producer": ("topic partition producer_id epoch", ""),
     # The exactly-once sink: `rows` are names of records, as the source gave them for this micro-batch of a query.
-    "sink_batch": ("sink query batch topic rows driver transaction_timeout", ""),
+    # `is_disturbed`: whether its driver may be stopped meanwhile. `age`: of what is decided, since it was prepared.
+    "sink_batch": ("sink query batch topic rows driver transaction_timeout is_disturbed", ""),
     "sink_decide": ("sink query batch age", ""),
+    "sink_decided": ("sink query batch age", ""),
     # What happens to brokers. `fsync`: batch, interval, never.
     "broker_started": ("node fsync release settings", "took"),
     "broker_stopped": ("node", ""),

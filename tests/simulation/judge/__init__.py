@@ -509,6 +509,13 @@ RULES = (
         ("decided-late",),
     ),
     Rule(
+        "A decision that is committed late is aborted before the transactions that it lists are",
+        "exactly-once.md",
+        "its own transaction has a quarter of their time",
+        sinks.committed_late,
+        ("decided-late",),
+    ),
+    Rule(
         "A query whose driver is alone gets on when nothing is wrong",
         "exactly-once.md",
         "attempts have transactional ids of their own",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tests.simulation.history import Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
-from tests.simulation.judge.facts import Facts, Read
+from tests.simulation.judge.facts import CLOCK_JUMPS, Facts, Read
 
 TRIES = 4
 """How often a micro-batch fails before it counts as one that gets nowhere."""
@@ -20,7 +20,7 @@ def decided_in_vain(facts: Facts) -> Iterator[Anomaly]:
     for batch in facts.operations.of("sink_batch"):
         lost = _lost(batch)
         timeout = batch.value.get("transaction_timeout")
-        if lost is None or timeout is None or facts.clock_jumped or facts.losses:
+        if lost is None or timeout is None or facts.losses or _clock_jumped(facts, batch.ended):
             continue
         attempts = [
             each for each in facts.operations.of("sink_batch")
@@ -54,6 +54,30 @@ def decided_late(facts: Facts) -> Iterator[Anomaly]:
             yield anomaly("decided-late", f"{what}, of {max(timeouts):g} s that it may take", decision)
 
 
+def committed_late(facts: Facts) -> Iterator[Anomaly]:
+    """No decision is committed when the transactions that it lists are over their time, however long its driver has
+    slept: its own transaction is, before."""
+    for decided in facts.operations.of("sink_decided"):
+        value = decided.value
+        batches = [
+            each
+            for each in facts.operations.of("sink_batch")
+            if (each.value.get("query"), each.value["batch"]) == (value["query"], value["batch"])
+        ]
+        timeouts = [each.value["transaction_timeout"] for each in batches if each.value.get("transaction_timeout")]
+        began = decided.began - value["age"]
+        if not timeouts or value["age"] <= max(timeouts) or facts.troubled(began, decided.began):
+            continue
+        what = f"the decision of batch {value['batch']} of {value['query']} was committed {value['age']:g} s after it"
+        yield anomaly("decided-late", f"{what} was prepared, of {max(timeouts):g} s that it may take", decided)
+
+
+def _clock_jumped(facts: Facts, before: float) -> bool:
+    return any(
+        fault.began <= before for fault in facts.operations.of("fault") if fault.value.get("fault") in CLOCK_JUMPS
+    )
+
+
 def _lost(batch: Operation) -> tuple[str, int] | None:
     """Query and number of the micro-batch that a driver has told to be lost."""
     error = batch.value.get("error") or {}
@@ -67,8 +91,10 @@ def stalled(facts: Facts) -> Iterator[Anomaly]:
     for batch in facts.operations.of("sink_batch"):
         drivers.setdefault(batch.value.get("query", ""), []).append(batch)
     for query, batches in drivers.items():
-        late = [each for each in batches if facts.quiet is not None and each.began > facts.quiet]
-        alone = len({each.process.partition("#")[0] for each in facts.operations.of("sink_batch")}) == 1
+        undisturbed = [each for each in batches if not each.value.get("is_disturbed")]
+        late = [each for each in undisturbed if facts.quiet is not None and each.began > facts.quiet]
+        of_sink = [each for each in facts.operations.of("sink_batch") if each.value["sink"] == batches[0].value["sink"]]
+        alone = len({each.process.partition("#")[0] for each in of_sink}) == 1
         if alone and len(late) >= TRIES and all(each.type != "ok" and _lost(each) is None for each in late):
             yield anomaly("sink-stalled", f"{query} gets no micro-batch through, though nothing is wrong", *late)
 

@@ -207,7 +207,7 @@ THIRD_THOUGHTS = (
             ),
         ),
         "a driver that sleeps commits a decision when the transactions that it lists are over their time",
-        ("sink-row-lost",),
+        ("decided-late", "sink-row-lost"),
         100,
         "",
     ),

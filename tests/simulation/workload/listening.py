@@ -31,6 +31,9 @@ RECORDS: Final = 12
 NEAR_S: Final = 0.3
 """A round trip, spikes and all, of who is near enough to do all that in time."""
 
+BURSTS: Final = (1, 1, 1, 5, 10)
+"""Of what is written while they read: members are behind now and then, and have fetched what they have not read."""
+
 REQUEST_S: Final = 20.0
 MEMBERS: Final = 3
 COMES_S: Final = 1.2
@@ -92,7 +95,8 @@ class Listening(Blocking):
         writer = Writer(self.stage, WRITING | {"name": f"{self.name}-writer-2", "value_size": 0})
         async with AsyncProducer(self.stage.properties(writer.name, REQUEST_S), **writer.options()) as producer:
             while not is_over.is_set():
-                await writer.write(producer, TOPIC, [None], self.random.randrange(PARTITIONS))
+                count = self.random.choice(BURSTS)
+                await writer.write(producer, TOPIC, [None] * count, self.random.randrange(PARTITIONS))
                 await asyncio.sleep(self.random.choice([0.0, 0.1, 0.3]))
 
     # By hand -----------------------------------------------------------------------------------------------------
@@ -213,7 +217,11 @@ class _Listener(Blocking):
             self._end(consumer)
 
     def _read(self, consumer: Consumer) -> None:
-        ways = ["consume"] * 2 + ["poll"] + ["each"] * (not self._is_slow)
+        ways = ["consume", "consume", "poll", "each"]
+        if self.random.random() < 0.5:  # most programs have one way
+            ways = [self.random.choice(ways)]
+        if self._is_slow:  # while it looks at a record, nobody wakes it
+            ways = ["poll" if way == "each" else way for way in ways]
         until = time.monotonic() + (DRAINS_S if self.is_last else STAYS_S)
         while time.monotonic() < until and not (self.is_last and self._is_all_seen()):
             way = "poll" if self.is_last else self.random.choice(ways)

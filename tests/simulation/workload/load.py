@@ -34,6 +34,7 @@ from tests.simulation.workload.meanwhile import Meanwhile
 from tests.simulation.workload.moving import Moving
 from tests.simulation.workload.nemesis import Faults, Nemesis
 from tests.simulation.workload.producing import Producing
+from tests.simulation.workload.querying import Querying
 from tests.simulation.workload.refusing import Refusing, Waiting
 from tests.simulation.workload.remembering import Remembering
 from tests.simulation.workload.renewing import Renewed, Renewing
@@ -74,6 +75,8 @@ TIDIES = 0.3
 
 MEANWHILE = 0.5
 """In how many it is looked at what groups commit while something else becomes of it."""
+QUERIES = 0.25
+"""In how many a query with the exactly-once sink runs when all else is over: it takes its time, too."""
 
 SET_BACK_S = 60.0
 SLOW_S = 0.2
@@ -169,6 +172,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("renewing", Renewing)
         release = plan["cluster"].get("as_release")
         done("listening", Listening, at=0.0, has_consumer_groups=release is None or release >= "4.0")
+        if stage.random("querying").random() < QUERIES and (release is None or release >= "3.3"):
+            done("querying", Querying, at=0.0)
     # Whatever was only in memory is gone before it is looked at.
     befalls = plan.get("last") or [KILLED] * (host.has_upkeep and stage.random("last").random() < 0.5)
     last = Nemesis(befalls, host.faults, stage, start)

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from tagwire.errors import TagwireError
 from tagwire.spark.sink import client_cache
+from tagwire.spark.sink.decisions import Decision
 from tagwire.spark.sink.driver import LostTransactionError, Prepared
 from tagwire.spark.sink.exactly_once import Written
 from tests.simulation.workload.spark_driver import Abandoned, Died, SinkDriver
@@ -47,7 +48,7 @@ class Sinking(Actor):
         )
         shared = self.random, self._properties
         told = (lambda: self.is_loading), self._threads, self.note_unexpected
-        self._driver = SinkDriver(spec, *shared, *told)
+        self._driver = SinkDriver(spec, *shared, *told, self._decided)
         self._tasks = SinkTasks(spec, self.random, self._driver.options, *told)
 
     def main(self) -> None:
@@ -92,7 +93,7 @@ class Sinking(Actor):
         spec = self.spec
         rows = self._rows(batch)
         told = {"sink": spec["sink"], "query": spec["query"], "batch": batch, "topic": spec["topic"]}
-        told["transaction_timeout"] = self._timeout_ms / 1000
+        told |= {"transaction_timeout": self._timeout_ms / 1000, "is_disturbed": self.is_loading}
         op = self.history.invoke(
             self.process, "sink_batch", **told, rows=[row for own in rows for row in own], driver=self.process
         )
@@ -140,6 +141,12 @@ class Sinking(Actor):
         age = round(time.monotonic() - prepared.at, 6)
         told = {"sink": self.spec["sink"], "query": self.spec["query"], "batch": batch, "age": age}
         return self.history.invoke(self.process, "sink_decide", **told)
+
+    def _decided(self, prepared: Prepared, decision: Decision) -> None:
+        """Its step goes on, though this may be another life by now."""
+        age = round(time.monotonic() - prepared.at, 6)
+        of = {"sink": self.spec["sink"], "query": decision.query_id, "batch": decision.batch_id}
+        self.history.note(self.process, "sink_decided", **of, age=age)
 
     def _rows(self, batch: int) -> list[list[str]]:
         """What each task of a micro-batch has to write: the same, whoever runs it again."""

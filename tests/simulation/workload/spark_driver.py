@@ -50,6 +50,7 @@ class SinkDriver:
         properties: of its clients, by who has them: options of Spark.
         is_loading: whether anything is to go wrong.
         threads: where those are added that may outlive a step.
+        decided: is told of each decision that is committed.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class SinkDriver:
         is_loading: Callable[[], bool],
         threads: list[threading.Thread],
         note_unexpected: Callable[[BaseException], None],
+        decided: Callable[[Prepared, Decision], None],
     ) -> None:
+        self.decided = decided
         self._spec = spec
         self._random = random
         self._properties = properties
@@ -162,6 +165,9 @@ class _Step:
     def reach(self, moment: str) -> None:
         self._of.stops(self, moment)
 
+    def decided(self, prepared: Prepared, decision: Decision) -> None:
+        self._of.decided(prepared, decision)
+
 
 class _DriverWriter(ExactlyOnceWriter):
     """The writer in the driver's processes; a copy, as tasks have it, is an `ExactlyOnceWriter`."""
@@ -181,6 +187,7 @@ class _StoppingDriver(Driver):
     def __init__(self, step: _Step, exactly_once_id: str, timeout_ms: int | None, settled_batch: str | None) -> None:
         super().__init__(step.client, exactly_once_id, timeout_ms, settled_batch)
         self._step = step
+        self._checked: Prepared | None = None
 
     def abandon(self, *args: Any) -> None:
         self._step.reach("gives-up")
@@ -195,11 +202,14 @@ class _StoppingDriver(Driver):
     def _check(self, client: Client, prepared: Prepared, decision: Decision) -> None:
         self._step.reach("checks")
         super()._check(client, prepared, decision)
+        self._checked = prepared
         self._step.reach("has-checked")
 
     def _write(self, producer: Producer, decision: Decision, check: Callable[[], None] | None = None) -> None:
         self._step.reach("is-done" if decision.done else "decides")
         super()._write(producer, decision, check)
+        if self._checked is not None and not decision.done:
+            self._step.decided(self._checked, decision)
 
     def _carry_out(self, client: Client, producer: Producer, decision: Decision) -> None:
         self._step.reach("has-decided")
