@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.simulation.stories.telling import Story, innocent, planted
 
 OF = {"sink": "s", "query": "q", "batch": 1}
+LOST = "tagwire.spark.sink.driver.LostTransactionError"
 
 
 def _decided(story: Story, how: str, age: float) -> None:
@@ -51,14 +52,14 @@ def _a_driver_sleeps_and_commits_in_time(story: Story) -> None:
 
 @innocent
 def _a_driver_commits_late_amid_faults(story: Story) -> None:
-    story.note("nemesis", "fault", fault="cut", target="d")
+    story.note("nemesis", "fault", fault="disk_slow", target="broker")
     _committed(story, 31.0)
 
 
 def _told_to_be_lost(story: Story, *faults: str) -> None:
-    lost = {"error": {"type": "LostTransactionError", "message": "micro-batch 1 of query q was decided, but of its 1"}}
+    lost = {"error": {"type": LOST, "message": "micro-batch 1 of query q was decided, but of its 1"}}
     for fault in faults:
-        story.note("nemesis", "fault", fault=fault, target="broker", offset=-60.0)
+        story.note("nemesis", "fault", fault=fault, target="broker")
     batch = story.begin("d", "sink_batch", **OF, topic="u", rows=["r1"], transaction_timeout=30.0)
     story.call("d", "sink_decide", "info", **OF, age=1.0)
     story.end(batch, "info", **lost)
@@ -67,7 +68,7 @@ def _told_to_be_lost(story: Story, *faults: str) -> None:
 @planted("sink-row-lost")
 def _what_is_lost_in_time_is_told_before_a_clock_jumps(story: Story) -> None:
     _told_to_be_lost(story)
-    story.note("nemesis", "fault", fault="clock", target="broker", offset=-60.0)
+    story.note("nemesis", "fault", fault="clock", target="broker")
 
 
 @innocent

@@ -34,6 +34,9 @@ NEAR_S: Final = 0.3
 BURSTS: Final = (1, 1, 1, 5, 10)
 """Of what is written while they read: members are behind now and then, and have fetched what they have not read."""
 
+DOZES_S: Final = 2.0
+"""How long members may stay away, where they stay away for longer now and then: others come and go meanwhile."""
+
 REQUEST_S: Final = 20.0
 MEMBERS: Final = 3
 COMES_S: Final = 1.2
@@ -154,7 +157,7 @@ class Listening(Blocking):
             "reset": "earliest",
             "auto_commit": random.random() < 0.5,
             "session_timeout": None if by_kip_848 else 6.0,
-            "max_poll_interval": 20.0,
+            "max_poll_interval": random.choice([20.0, 20.0, DOZES_S]),
             "assignors": None if by_kip_848 else [random.choice(ASSIGNORS)],
         }
         seen: set[tuple[int, int]] = set()
@@ -234,6 +237,8 @@ class _Listener(Blocking):
                 self._one_by_one(consumer)
             if not self.is_last:
                 time.sleep(self.random.choice([0.0, 0.1, 0.4]))
+                if self.spec["max_poll_interval"] == DOZES_S and self.random.random() < 0.15:
+                    time.sleep(DOZES_S * self.random.uniform(0.3, 1.6))
 
     def _is_all_seen(self) -> bool:
         """Whether each record was given to some member."""

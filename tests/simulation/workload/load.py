@@ -75,7 +75,7 @@ TIDIES = 0.3
 
 MEANWHILE = 0.5
 """In how many it is looked at what groups commit while something else becomes of it."""
-QUERIES = 0.25
+QUERIES = 0.4
 """In how many a query with the exactly-once sink runs when all else is over: it takes its time, too."""
 
 SET_BACK_S = 60.0
