@@ -30,7 +30,9 @@ def decided_in_vain(facts: Facts) -> Iterator[Anomaly]:
             each for each in facts.operations.of("sink_decide")
             if (each.value["query"], each.value["batch"]) == lost and each.began <= batch.ended
         ]  # fmt: skip
-        if attempts and batch.ended - attempts[0].began < timeout:
+        # No transaction of a decision is older than when it was prepared.
+        begun = [each.began - each.value["age"] for each in decisions] or [each.began for each in attempts]
+        if begun and batch.ended - min(begun) < timeout:
             what = f"batch {lost[1]} of {lost[0]} was decided and is lost, though its transactions had time left"
             yield anomaly("sink-row-lost", what, *attempts, *decisions, batch)
         elif decisions and all(each.value["age"] > timeout / 2 for each in decisions):

@@ -65,8 +65,8 @@ def _drivers(random: Random) -> list[Spec]:
     """One driver or two, of one query or of two that have one name, and where they stop."""
     before, after = random.choice(("lists", "has-listed")), random.choice(("has-checked", "has-decided"))
     stops = {
-        before: {"is-left": random.choice([0.0, 0.4]), "sleeps": 0.1},
-        after: {"sleeps": random.choice([0.0, 0.6]), "dies": 0.1},
+        before: {"is-left": random.choice([0.0, 0.4, 0.4]), "sleeps": 0.2},
+        after: {"sleeps": random.choice([0.3, 0.6]), "dies": 0.1},
     }
     shared: Spec = {
         "sink": "sink-later",
@@ -84,7 +84,7 @@ def _drivers(random: Random) -> list[Spec]:
         "serial": random.random() < 0.5,
         "keeps": random.random() < 0.7,
         "stops": stops,
-        "nap": random.choice([1.5, 3.0, TIMEOUT_S]),
+        "nap": random.choice([1.5, 3.0, TIMEOUT_S, TIMEOUT_S]),
     }
     return [
         spec | shared | {"name": f"querying-{number}", "query": f"later-{spec['query']}"}
