@@ -23,7 +23,7 @@ TIMEOUT_S: Final = 6.0
 """Of the tasks' transactions: those of clusters that are so near that it is enough."""
 
 REQUEST_S: Final = 20.0
-LASTS_S: Final = (10.0, 16.0)
+LASTS_S: Final = (14.0, 20.0)
 OPEN_S: Final = 1.0
 """Behind its time, until a transaction that a late attempt has left is over."""
 
