@@ -29,7 +29,10 @@ class Query:
         self.unexpected: list[BaseException] = []
         self.bootstrap = bootstrap
         shared = (lambda: True), self.threads, self.unexpected.append
-        self.driver = SinkDriver(self.spec, Random(1), self.properties, *shared)
+        self.decided: list[int] = []
+        self.driver = SinkDriver(
+            self.spec, Random(1), self.properties, *shared, lambda _, decision: self.decided.append(decision.batch_id)
+        )
         self.tasks = SinkTasks(self.spec, Random(1), self.driver.options, *shared)
 
     def properties(self, role: str) -> dict[str, Any]:
@@ -72,6 +75,7 @@ def test_a_driver_comes_by_every_moment_at_which_a_plan_may_have_it_stop(
     query.ends()
     assert query.seen() == [b"a", b"b", b"c"]
     assert reached == set(MOMENTS)
+    assert set(query.decided) == {0}  # the one that is aborted is none
 
 
 @pytest.mark.parametrize("moment", ["decides", "checks", "has-checked", "has-decided", "is-done"])
