@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tests.simulation.outcome import Outcome
 from tests.simulation.pool import Pool, order_of
@@ -33,7 +34,7 @@ def hunt(pool: Pool, defect: Defect, seeds: Iterable[int]) -> Hunt:
     for seed, outcome in _in_turns(pool, defect, seeds):
         tried += 1
         if outcome.found:
-            names = _without(pool, seed, outcome)
+            names = _Sound(pool, seed).without(outcome)
             if names:
                 return Hunt(defect, seed, tried, names)
     return Hunt(defect, None, tried)
@@ -59,8 +60,9 @@ def hunt_together(pool: Pool, defects: Iterable[Defect], seeds: Iterable[int]) -
         if not left:
             break
         tried += 1
+        sound = _Sound(pool, seed)
         for some in _apart(left):
-            for defect, names in _shown(pool, seed, some):
+            for defect, names in _shown(pool, sound, some):
                 left.remove(defect)
                 yield Hunt(defect, seed, tried, names)
     yield from (Hunt(defect, None, tried) for defect in left)
@@ -80,21 +82,33 @@ def _apart(defects: list[Defect]) -> list[list[Defect]]:
     return groups
 
 
-def _shown(pool: Pool, seed: int, defects: list[Defect]) -> list[tuple[Defect, tuple[str, ...]]]:
+class _Sound:
+    """What a seed finds where nothing is planted; looked for once."""
+
+    def __init__(self, pool: Pool, seed: int) -> None:
+        self._pool = pool
+        self.seed = seed
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What the judge calls it."""
+        (outcome,) = self._pool.in_order([order_of(self.seed)])
+        return outcome.names
+
+    def without(self, outcome: Outcome) -> tuple[str, ...]:
+        """What was found that is not found here."""
+        if not outcome.found:
+            return ()
+        return tuple(name for name in outcome.names if name not in self.names)
+
+
+def _shown(pool: Pool, sound: _Sound, defects: list[Defect]) -> list[tuple[Defect, tuple[str, ...]]]:
     """Which of these defects a seed shows, of those that it shows alone."""
-    (outcome,) = pool.in_order([order_of(seed, plants=[defect.name for defect in defects])])
-    names = _without(pool, seed, outcome)
+    (outcome,) = pool.in_order([order_of(sound.seed, plants=[defect.name for defect in defects])])
+    names = sound.without(outcome)
     if not names:
         return []
     if len(defects) == 1:
         return [(defects[0], names)]
     half = len(defects) // 2
-    return _shown(pool, seed, defects[:half]) + _shown(pool, seed, defects[half:])
-
-
-def _without(pool: Pool, seed: int, outcome: Outcome) -> tuple[str, ...]:
-    """What was found that is not found where nothing is planted."""
-    if not outcome.found:
-        return ()
-    (sound,) = pool.in_order([order_of(seed)])
-    return tuple(name for name in outcome.names if name not in sound.names)
+    return _shown(pool, sound, defects[:half]) + _shown(pool, sound, defects[half:])
