@@ -294,8 +294,9 @@ EXPRESSIONS = (
     r"[\d_x]+", "(|a)+", "x_0|", "a**", "*a", "(", ")", "[b-a]", "a{1001}", "a{3,2}", r"(a)\1", "(?=a)", "(?!a)",
     "(?<=a)", r"\y", r"\Z", "\\", r"\p{Nope}", "[[:nope:]]", "(?z)", "a{2}{3}", "(?P<n>a)(?P<n>b)", "(?P<>a)",
     r"\x1", "[a", "(?P=n)", "a|{2}", "{", "a{", "x{,2}", "(?i)[[:upper:]]+", "(?i)[^O]+.*", r"\07", r"\C+",
-    "(?<n>a)+", "(?)", "{2}", "a||b",
+    "(?)", "{2}", "a||b",
 )  # fmt: skip
+"""Without `(?<n>a)`, which RE2/J knows since its 1.8: Kafka 4.3 has that, 4.0 has not."""
 
 
 def regular_expressions(say: Conversation) -> None:

@@ -87,6 +87,16 @@ def _lost(batch: Operation) -> tuple[str, int] | None:
     return (found[2], int(found[1])) if found else None
 
 
+def _is_refused(batch: Operation) -> bool:
+    """Whether the broker has gone back to a release that knows no such sink."""
+    error = batch.value.get("error") or {}
+    return str(error.get("type", "")).endswith("UnsupportedVersionError")
+
+
+def _is_stuck(batch: Operation) -> bool:
+    return batch.type != "ok" and _lost(batch) is None and not _is_refused(batch)
+
+
 def stalled(facts: Facts) -> Iterator[Anomaly]:
     """Once nothing is wrong any more, the one driver of a query gets a micro-batch through."""
     drivers: dict[str, list[Operation]] = {}
@@ -97,7 +107,7 @@ def stalled(facts: Facts) -> Iterator[Anomaly]:
         late = [each for each in undisturbed if facts.quiet is not None and each.began > facts.quiet]
         of_sink = [each for each in facts.operations.of("sink_batch") if each.value["sink"] == batches[0].value["sink"]]
         alone = len({each.process.partition("#")[0] for each in of_sink}) == 1
-        if alone and len(late) >= TRIES and all(each.type != "ok" and _lost(each) is None for each in late):
+        if alone and len(late) >= TRIES and all(map(_is_stuck, late)):
             yield anomaly("sink-stalled", f"{query} gets no micro-batch through, though nothing is wrong", *late)
 
 

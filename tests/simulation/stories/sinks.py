@@ -76,10 +76,11 @@ def _what_is_lost_when_a_clock_has_jumped_may_be_over_its_time(story: Story) -> 
     _told_to_be_lost(story, "clock")
 
 
-def _fails(story: Story, *, is_disturbed: bool) -> None:
+def _fails(story: Story, *, is_disturbed: bool, **told: object) -> None:
     story.note("workload", "quiet")
     for _ in range(4):
-        story.call("d", "sink_batch", "info", **OF, topic="u", rows=["r1"], is_disturbed=is_disturbed)
+        batch = story.begin("d", "sink_batch", **OF, topic="u", rows=["r1"], is_disturbed=is_disturbed)
+        story.end(batch, "info", **told)
 
 
 @planted("sink-stalled")
@@ -90,3 +91,8 @@ def _each_micro_batch_fails_that_nothing_disturbs(story: Story) -> None:
 @innocent
 def _each_micro_batch_fails_whose_driver_is_stopped(story: Story) -> None:
     _fails(story, is_disturbed=True)
+
+
+@innocent
+def _each_micro_batch_is_refused_by_a_broker_that_went_back_to_an_older_release(story: Story) -> None:
+    _fails(story, is_disturbed=False, error={"type": "tagwire.errors.UnsupportedVersionError", "message": "not served"})
