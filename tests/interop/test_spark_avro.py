@@ -39,6 +39,8 @@ from tagwire.values.options import value_settings  # noqa: E402
 from tagwire.values.schemas import Schema  # noqa: E402
 from tagwire.values.value_decoder import ValueDecoder, plan_decoder  # noqa: E402
 
+from ..spark.renewal import give_up  # noqa: E402
+
 # A call into Java that a timeout cuts short spoils the session for the tests after it.
 pytestmark = pytest.mark.timeout(300)
 
@@ -164,6 +166,7 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+    give_up()  # the next file's session has other jars, and Java takes them when it starts
 
 
 def bodies(spark: SparkSession, values: list[bytes]) -> DataFrame:

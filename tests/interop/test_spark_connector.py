@@ -27,6 +27,7 @@ from tagwire.client import Admin, NewTopic, Producer  # noqa: E402
 from tagwire.errors import TagwireError  # noqa: E402
 from tagwire.spark.failure import reason  # noqa: E402
 
+from ..spark.renewal import give_up  # noqa: E402
 from .conftest import not_run_without  # noqa: E402
 from .real_broker import RealBroker  # noqa: E402
 
@@ -69,6 +70,7 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+    give_up()  # the next file's session has other jars, and Java takes them when it starts
 
 
 def fill(bootstrap: str) -> None:
