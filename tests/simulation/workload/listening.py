@@ -45,6 +45,9 @@ COMES_S: Final = 1.2
 CALM_S: Final = 10.0
 """Before that, what was wrong before excuses what members are given again."""
 
+BEGINS_S: Final = 0.05
+"""By then an event loop runs: how many steps of a thread that takes depends on the version of Python."""
+
 STAYS_S: Final = 4.0
 DRAINS_S: Final = 15.0
 """By then the last member is given all that was given to nobody."""
@@ -169,7 +172,9 @@ class Listening(Blocking):
         is_over = threading.Event()
         writing = threading.Thread(target=lambda: asyncio.run(self._write_on(is_over)))
         threads = [threading.Thread(target=member.main) for member in members]
-        for thread in (writing, *threads):
+        writing.start()
+        time.sleep(BEGINS_S)
+        for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(PATIENCE)

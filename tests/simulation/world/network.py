@@ -397,4 +397,7 @@ class Network:
             if spike_s >= LATE_S:
                 now = self.scheduler.now
                 self.late.append(Late(sender.host.name, receiver.host.name, now, now + takes))
-        return takes + sum(fault.delay_s(sender, receiver, size) for fault in self.faults)
+        late = 0.0
+        for fault in self.faults:  # sum() adds floats in another way from Python 3.12 on
+            late += fault.delay_s(sender, receiver, size)
+        return takes + late
