@@ -253,10 +253,10 @@ def test_a_partition_that_a_broker_lacks_for_a_moment_is_waited_for(cluster: Fak
     log = cluster.topic("t", 2)[1]
 
     def older(message: Any) -> Any:
-        """Metadata as it was before the topic had more partitions."""
+        """Metadata as it was before the topic had more partitions, without an id by which it is the same topic."""
         response = cluster.respond("Metadata", message, 0)
         for topic in response.topics:
-            topic.partitions = topic.partitions[:1]
+            topic.topic_id, topic.partitions = type(topic)().topic_id, topic.partitions[:1]
         return response
 
     with Producer(cluster.bootstrap) as producer:
