@@ -621,6 +621,17 @@ def test_how_many_replicas_a_partition_has_counts_when_its_reassignment_has_its_
     assert described(at(1), "t").replica_nodes == [3, 2]
 
 
+def test_a_cluster_that_is_closed_ends_what_is_to_be_decided_first(cluster, at, held, caplog):
+    create(at(1), "t", assignments=[[1]])
+    reassign_behind_another(cluster, at, held, [2])
+    closing = threading.Thread(target=cluster.stop)
+    closing.start()
+    threading.Timer(0.5, held.go_on.set).start()
+    closing.join(30)
+    assert not closing.is_alive()
+    assert [told.getMessage() for told in caplog.records if told.levelname == "ERROR"] == []
+
+
 def test_a_leader_that_is_moved_for_a_client_that_goes_away_leads_in_the_epoch_of_its_log(cluster, at, held, make):
     create(at(1), "t", assignments=[[1]])
     held()

@@ -35,6 +35,10 @@ class Controller:
     async def _decide(self, decision: Coroutine[object, None, None]) -> None:
         await self._decisions.run("", decision)
 
+    async def close(self) -> None:
+        """Finish what has been decided."""
+        await self._decisions.close()
+
     async def set_live(self, change: Callable[[Sequence[int]], Iterable[int]]) -> None:
         """Note which nodes run, from those that ran, and let others lead what those led that do not."""
         await self._decide(self._set_live(change))

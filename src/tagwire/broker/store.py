@@ -221,6 +221,8 @@ class Store:
         """
         self._stopping.set()
         await asyncio.gather(*self._scheduled)
+        await self.creations.close()
+        await self.controller.close()
         await self.transactions.close()
         if self._groups is not None:
             await self._groups.close()

@@ -16,7 +16,7 @@ AS_THEY_WERE = (
         "fenced-by-an-administrator",
         (
             Edit(
-                "tagwire.broker.transactions.coordinator:Transactions.mark",
+                "tagwire.broker.transactions.coordinator:Transactions._mark",
                 "if coordinator_epoch is not None or error.error is not Error.TRANSACTION_COORDINATOR_FENCED:",
                 "if error.error is not Error.NONE:",
             ),

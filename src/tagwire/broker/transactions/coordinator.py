@@ -324,13 +324,9 @@ class Transactions:
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. StorageError: the disk refused.
         """
-        marking = self.mark(where, producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
-        try:
-            await self._serial.run_concurrently(marking)
-        except KafkaError as error:
-            if isinstance(error.__cause__, StorageError):
-                raise error.__cause__ from None
-            raise
+        await self._serial.run_concurrently(
+            self._mark(where, producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
+        )
 
     async def mark(
         self,
@@ -350,20 +346,25 @@ class Transactions:
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, COORDINATOR_NOT_AVAILABLE.
         """
+        try:
+            await self._mark(where, producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
+        except StorageError as error:
+            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+
+    async def _mark(
+        self, where: TopicPartition, producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int | None
+    ) -> None:
         partition = self._topics.partition(*where)
         if partition is not None:
             first = COORDINATOR_EPOCH if coordinator_epoch is None else coordinator_epoch
             try:
-                try:
-                    await partition.append(_marker(producer_id, epoch, first, commit=commit), decides=True)
-                except KafkaError as error:
-                    if coordinator_epoch is not None or error.error is not Error.TRANSACTION_COORDINATOR_FENCED:
-                        raise
-                    known = (each for each in await partition.producers() if each.producer_id == producer_id)
-                    later = max((each.coordinator_epoch for each in known), default=first)
-                    await partition.append(_marker(producer_id, epoch, later, commit=commit), decides=True)
-            except StorageError as error:
-                raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+                await partition.append(_marker(producer_id, epoch, first, commit=commit), decides=True)
+            except KafkaError as error:
+                if coordinator_epoch is not None or error.error is not Error.TRANSACTION_COORDINATOR_FENCED:
+                    raise
+                known = (each for each in await partition.producers() if each.producer_id == producer_id)
+                later = max((each.coordinator_epoch for each in known), default=first)
+                await partition.append(_marker(producer_id, epoch, later, commit=commit), decides=True)
         if where[0] == OFFSETS:
             self._groups().end_transaction(producer_id, committed=commit)
 

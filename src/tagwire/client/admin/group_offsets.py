@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from tagwire import messages
 from tagwire.client import arguments
@@ -13,14 +12,11 @@ from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.config import wrong
 from tagwire.client.coordinators import GROUP
 from tagwire.client.offset_spec import AtTimestamp, OffsetSpec
-from tagwire.client.offsets import list_offsets_or_end
+from tagwire.client.offsets import NO_EPOCH, NO_OFFSET, list_offsets_or_end
 from tagwire.client.topic_expansion import by_partition
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.rpc.version_gates import OFFSET_FETCH_GROUPS, OFFSET_FETCH_REQUIRE_STABLE
-
-NO_OFFSET: Final = -1
-NO_EPOCH: Final = -1
 
 # What a response says of a group and of a topic, before and since it may be about several groups (KIP-709).
 OffsetsOfGroup = messages.OffsetFetchResponse | messages.OffsetFetchResponse.OffsetFetchResponseGroup

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.group_offsets import NO_OFFSET, OffsetsOfGroup, check_told
+from tagwire.client.admin.group_offsets import OffsetsOfGroup, check_told
 from tagwire.client.admin.groups import GroupDescription, GroupListing, GroupMember, Groups
 from tagwire.client.config import ISOLATIONS
 from tagwire.client.coordinators import GROUP, coordinators, parts
 from tagwire.client.metadata import NO_NODE, ClusterMetadata
-from tagwire.client.offsets import leader_epochs, list_offsets_request
+from tagwire.client.offsets import NO_OFFSET, leader_epochs, list_offsets_request
 from tagwire.client.retry import is_retriable
 from tagwire.client.scheduling import Work, gather, sleep
 from tagwire.errors import Error, KafkaError, RemoteProtocolError, TagwireError

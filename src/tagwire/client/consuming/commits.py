@@ -14,7 +14,6 @@ from typing import Final
 from tagwire import messages
 from tagwire.client.admin.api_driver import by_topic
 from tagwire.client.admin.group_offsets import (
-    NO_OFFSET,
     OffsetAndMetadata,
     OffsetsOfTopic,
     check_told,
@@ -25,6 +24,7 @@ from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.membership import Membership
 from tagwire.client.consuming.pending_commit import PendingCommit
 from tagwire.client.network_client import NetworkClient
+from tagwire.client.offsets import NO_OFFSET
 from tagwire.client.producing.transaction_manager import GroupMetadata
 from tagwire.client.scheduling import Wait, sleep
 from tagwire.errors import CommitFailedError, Error, KafkaError, RemoteProtocolError, RequestTimeoutError

@@ -85,7 +85,6 @@ class ConsumerMembership:
         self._target: PartitionsById | None = None  # None where the coordinator has told none
         self._current: PartitionsById | None = None  # what of it is taken
         self._owned: PartitionsById = {}  # what the coordinator is told: what is being taken, too
-        self._is_reconciling = False
         self._joined = object()  # another one each time that the member joins
         self._must_lose = False  # before it joins again
         self._may_be_known = False  # to the coordinator, which may have taken a heartbeat that it has not answered
