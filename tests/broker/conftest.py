@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -171,6 +173,11 @@ class Wire:
     def close(self) -> None:
         self.socket.close()
 
+    def reset(self) -> None:
+        """Close it as a process that dies does: with a reset, and whatever was on its way."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
 
 def produce_request(topic: str, records: bytes | None, partition: int = 0, acks: int = -1) -> Any:
     request = messages.ProduceRequest
@@ -233,6 +240,26 @@ def connect() -> Iterator[Callable[..., Wire]]:
 def wire(broker: Broker, connect: Callable[..., Wire]) -> Wire:
     """A connection to `broker`."""
     return connect(broker.bootstrap)
+
+
+@pytest.fixture
+def hold_renames(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Broker], tuple[Event, Event]]]:
+    """Holds what a broker's disk renames, from then on: when the first event is set, until the second is."""
+    begun, go_on = Event(), Event()
+
+    def hold(broker: Broker) -> tuple[Event, Event]:
+        rename = broker.disk.rename
+
+        def held(*paths: Path) -> None:
+            begun.set()
+            assert go_on.wait(30)
+            rename(*paths)
+
+        monkeypatch.setattr(broker.disk, "rename", held)
+        return begun, go_on
+
+    yield hold
+    go_on.set()
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import struct
 import threading
 
 import pytest
@@ -100,17 +98,10 @@ def test_there_are_no_more_topics_and_partitions_than_the_broker_allows(tmp_path
 
 @pytest.mark.parametrize("by_metadata", [False, True])
 def test_a_client_that_goes_away_makes_no_room_for_more_topics_while_its_own_is_created(
-    tmp_path, connect, monkeypatch, by_metadata
+    tmp_path, connect, hold_renames, by_metadata
 ):
     with Broker(tmp_path / "data", max_topics=1) as broker:
-        begun, go_on, rename = threading.Event(), threading.Event(), broker.disk.rename
-
-        def held(*paths):
-            begun.set()
-            assert go_on.wait(30)
-            rename(*paths)
-
-        monkeypatch.setattr(broker.disk, "rename", held)
+        begun, go_on = hold_renames(broker)
         wire, leaving = connect(broker.bootstrap), connect(broker.bootstrap)
         wire.metadata()
         topic = messages.MetadataRequest.MetadataRequestTopic(name="a")
@@ -121,8 +112,7 @@ def test_a_client_that_goes_away_makes_no_room_for_more_topics_while_its_own_is_
             created = kind.CreatableTopic(name="a", num_partitions=1, replication_factor=1)
             leaving.send(kind(topics=[created]), 7)
         assert begun.wait(30)
-        leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
-        leaving.close()
+        leaving.reset()
         wait_until(lambda: broker.stats()["connections"]["open"] == 1)
         threading.Timer(1, go_on.set).start()
         assert wire.create("b").error_code == Error.POLICY_VIOLATION

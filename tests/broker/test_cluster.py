@@ -639,8 +639,7 @@ def test_a_leader_that_is_moved_for_a_client_that_goes_away_leads_in_the_epoch_o
     ask_to_reassign(leaving, [3])
     assert held.begun.wait(30)
     before = cluster.nodes[1].stats()["connections"]["open"]
-    leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
-    leaving.close()
+    leaving.reset()
     wait_until(lambda: cluster.nodes[1].stats()["connections"]["open"] < before)
     held.go_on.set()
     wait_until(lambda: cluster.leader("t", 0) == 3, 5)

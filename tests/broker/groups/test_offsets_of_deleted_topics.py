@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
-import threading
 
 import pytest
 
@@ -82,23 +79,15 @@ def test_offsets_of_many_groups_are_forgotten_in_few_batches() -> None:
 
 
 def test_a_client_that_goes_away_while_its_topic_is_deleted_leaves_no_offset_to_the_next_of_the_name(
-    wire, broker, connect, monkeypatch
+    wire, broker, connect, hold_renames
 ):
     wire.create("t")
     commit(wire, "g", 7)
-    begun, go_on, rename = threading.Event(), threading.Event(), broker.disk.rename
-
-    def held(*paths):
-        begun.set()
-        assert go_on.wait(30)
-        rename(*paths)
-
-    monkeypatch.setattr(broker.disk, "rename", held)
+    begun, go_on = hold_renames(broker)
     leaving = connect(broker.bootstrap)
     leaving.send(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
     assert begun.wait(30)
-    leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
-    leaving.socket.close()
+    leaving.reset()
     wait_until(lambda: broker.stats()["connections"]["open"] == 1)
     go_on.set()
     wait_until(lambda: wire.create("t").error_code == 0)

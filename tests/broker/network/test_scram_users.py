@@ -6,7 +6,6 @@ import base64
 import errno
 import hashlib
 import stat
-import threading
 
 import pytest
 
@@ -213,15 +212,8 @@ def test_what_cannot_be_stored_has_not_changed(wire, broker):
     assert altered(wire, [("bob", 2)], [("eve", 1, 4096)]) == {"eve": 0, "bob": 0}
 
 
-def test_of_two_who_delete_a_credential_at_once_one_is_told_that_there_is_none(wire, broker, connect, monkeypatch):
-    begun, go_on, rename = threading.Event(), threading.Event(), broker.disk.rename
-
-    def held(*paths):
-        begun.set()
-        assert go_on.wait(30)
-        rename(*paths)
-
-    monkeypatch.setattr(broker.disk, "rename", held)
+def test_of_two_who_delete_a_credential_at_once_one_is_told_that_there_is_none(wire, broker, connect, hold_renames):
+    begun, go_on = hold_renames(broker)
     request = messages.AlterUserScramCredentialsRequest
     deletion = request(deletions=[request.ScramCredentialDeletion(name="bob", mechanism=2)], upsertions=[])
     first, second = connect(broker.bootstrap), connect(broker.bootstrap)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -536,8 +534,7 @@ def test_offsets_are_committed_by_a_marker_though_the_client_that_asks_for_it_go
     monkeypatch.setattr(broker.disk, "sync", held)
     leaving.send(request(markers=[marker]), 1)
     assert begun.wait(30)
-    leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
-    leaving.close()
+    leaving.reset()
     wait_until(lambda: broker.stats()["connections"]["open"] == 1)
     go_on.set()
     wait_until(lambda: committed(wire, stable=True) == (7, Error.NONE), 5)
