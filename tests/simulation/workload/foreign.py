@@ -14,7 +14,15 @@ from tagwire.client.metadata import TopicMetadata
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import Record, write
 from tests.simulation.workload.owning import Owner
-from tests.simulation.workload.probing import NOT_NOW, PATIENCE, REFUSED, Probing, coordinator_of, error_of
+from tests.simulation.workload.probing import (
+    NOT_NOW,
+    PATIENCE,
+    REFUSED,
+    Probing,
+    coordinator_of,
+    error_of,
+    produce_request,
+)
 from tests.simulation.workload.stage import always
 
 REQUEST_S: Final = 20.0
@@ -278,10 +286,7 @@ def produce(topic: TopicMetadata, index: int, producer_id: int, epoch: int, numb
         producer_epoch=epoch,
         base_sequence=number,
     )
-    kind = messages.ProduceRequest
-    part = kind.PartitionProduceData(index=index, records=data)
-    topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
-    return kind(acks=-1, timeout_ms=5000, topic_data=topics)
+    return produce_request(topic, index, data)
 
 
 def _commit(group: str, at: TopicPartition, offset: int) -> Any:

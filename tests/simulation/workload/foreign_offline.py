@@ -15,7 +15,7 @@ from tagwire.client.metadata import TopicMetadata
 from tagwire.records import Record, write
 from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking
 from tests.simulation.workload.foreign_waiting import BEGUN_S
-from tests.simulation.workload.probing import REFUSED, error_of
+from tests.simulation.workload.probing import REFUSED, error_of, produce_request
 from tests.simulation.workload.stage import Spec, Stage
 
 TOPIC: Final = "foreign-offline"
@@ -81,9 +81,4 @@ def _fetch(topic: TopicMetadata) -> Any:
 
 
 def _produce(topic: TopicMetadata) -> Any:
-    kind = messages.ProduceRequest
-    part = kind.PartitionProduceData(
-        index=0, records=write([Record(b"key", b"lost", timestamp=int(time.time() * 1000))])
-    )
-    data = kind.TopicProduceData(name=TOPIC, topic_id=topic.topic_id, partition_data=[part])
-    return kind(acks=-1, timeout_ms=5000, topic_data=[data])
+    return produce_request(topic, 0, write([Record(b"key", b"lost", timestamp=int(time.time() * 1000))]))

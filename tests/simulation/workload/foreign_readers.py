@@ -17,7 +17,7 @@ from tagwire.records import Record, batch_headers, write
 from tests.simulation.workload.foreign import OTHERWISE, REQUEST_S, Enough, Speaking
 from tests.simulation.workload.foreign_waiting import BEGUN_S
 from tests.simulation.workload.owning import Owner
-from tests.simulation.workload.probing import PATIENCE, REFUSED
+from tests.simulation.workload.probing import PATIENCE, REFUSED, produce_request
 
 TOPIC, COMPRESSED = "foreign-read", "foreign-read-compressed"
 COMPRESSIONS: Final = ("producer", "gzip", "zstd", "zstd")
@@ -93,12 +93,7 @@ class ForeignReaders(Speaking):
         await self.said(leader, _fetch(topic, 0, 0), f"{about}, before zstd", due, version=BEFORE_ZSTD)
 
     async def _append(self, topic: TopicMetadata) -> None:
-        kind = messages.ProduceRequest
-        part = kind.PartitionProduceData(
-            index=0, records=write([Record(b"key", bytes(100), timestamp=int(time.time() * 1000))])
-        )
-        data = kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])
-        request = kind(acks=-1, timeout_ms=5000, topic_data=[data])
+        request = produce_request(topic, 0, write([Record(b"key", bytes(100), timestamp=int(time.time() * 1000))]))
         await self.said(topic.partitions[0].leader, request, f"a record of {topic.name}", "NONE", otherwise=OTHERWISE)
 
     async def _diverged(self, topic: TopicMetadata) -> None:

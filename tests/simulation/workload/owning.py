@@ -13,7 +13,7 @@ from tagwire.client.metadata import TopicMetadata
 from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record, write
-from tests.simulation.workload.probing import coordinator_of, error_of
+from tests.simulation.workload.probing import coordinator_of, error_of, produce_request
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,8 @@ class Owner:
     async def produce(self, sequence: int = 0, size: int = 0, age: float = 0.0) -> str:
         """Sends one record, whose value has so many bytes at least, and which says to be so many seconds old; what was
         answered."""
-        kind = messages.ProduceRequest
         data = batch(self.name, self.producer_id, self.epoch, sequence, size, age)
-        part = kind.PartitionProduceData(index=self.partition, records=data)
-        topic = kind.TopicProduceData(name=self.topic.name, topic_id=self.topic.topic_id, partition_data=[part])
-        request = kind(transactional_id=self.name, acks=-1, timeout_ms=5000, topic_data=[topic])
+        request = produce_request(self.topic, self.partition, data, self.name)
         return error_of(await self.client.request(request, node=self.topic.partitions[self.partition].leader))
 
     async def commit_offset(self, group: str, offset: int) -> None:

@@ -122,3 +122,11 @@ async def coordinator_of(client: AsyncClient, key: str, kind: int, node: int | N
     request = messages.FindCoordinatorRequest(key=key, key_type=kind)
     response = await client.request(request, node=node, version=FIND_BY_KEY)
     return response.node_id
+
+
+def produce_request(topic: TopicMetadata, index: int, data: bytes, transactional_id: str | None = None) -> Any:
+    """A request that has batches appended to one partition."""
+    kind = messages.ProduceRequest
+    part = kind.PartitionProduceData(index=index, records=data)
+    topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
+    return kind(transactional_id=transactional_id, acks=-1, timeout_ms=5000, topic_data=topics)

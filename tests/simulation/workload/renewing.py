@@ -6,13 +6,12 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from tagwire import messages
 from tagwire.client import EARLIEST, NewTopic
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record, write
 from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking
-from tests.simulation.workload.probing import REFUSED
+from tests.simulation.workload.probing import REFUSED, produce_request
 from tests.simulation.workload.stage import is_refusal
 
 TOPIC: Final = "foreign-renewed"
@@ -44,10 +43,7 @@ class Renewing(Speaking):
     async def _append(self, count: int) -> None:
         topic = (await self.client.metadata([TOPIC])).topics[TOPIC]
         data = write([Record(b"key", b"%d" % number, timestamp=int(time.time() * 1000)) for number in range(count)])
-        kind = messages.ProduceRequest
-        part = kind.PartitionProduceData(index=0, records=data)
-        topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
-        request = kind(acks=-1, timeout_ms=5000, topic_data=topics)
+        request = produce_request(topic, 0, data)
         await self.said(topic.partitions[0].leader, request, f"{count} records of {TOPIC}", "NONE")
 
 

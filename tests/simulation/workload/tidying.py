@@ -14,7 +14,7 @@ from tagwire.client.metadata import TopicMetadata
 from tagwire.records import Record, read, write
 from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking
 from tests.simulation.workload.owning import Owner
-from tests.simulation.workload.probing import PATIENCE, REFUSED
+from tests.simulation.workload.probing import PATIENCE, REFUSED, produce_request
 
 TOPIC: Final = "foreign-tidied"
 CONFIGS: Final = {
@@ -80,10 +80,7 @@ class Tidying(Speaking):
         self.holds(leader, "Fetch", about, min(ends, 3) == 3, False)
 
     async def _append(self, topic: TopicMetadata, data: bytes, transactional_id: str | None = None) -> None:
-        kind = messages.ProduceRequest
-        part = kind.PartitionProduceData(index=0, records=data)
-        topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
-        request = kind(transactional_id=transactional_id, acks=-1, timeout_ms=5000, topic_data=topics)
+        request = produce_request(topic, 0, data, transactional_id)
         await self.said(topic.partitions[0].leader, request, f"a batch of {TOPIC}", "NONE")
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from tagwire import messages
 from tagwire.client import NewTopic
@@ -15,7 +15,7 @@ from tagwire.client.metadata import TopicMetadata
 from tagwire.records import Record, RecordBatch, read, write
 from tests.simulation.workload.foreign import OTHERWISE, REQUEST_S, Enough, Speaking
 from tests.simulation.workload.owning import Owner
-from tests.simulation.workload.probing import PATIENCE, REFUSED
+from tests.simulation.workload.probing import PATIENCE, REFUSED, produce_request
 from tests.simulation.workload.tidying import FILLS, ROUND_S
 
 TOPICS: Final = {False: "foreign-tidied-later", True: "foreign-tidied-slowly"}
@@ -117,10 +117,6 @@ class TidyingLater(Speaking):
             await self._append(topic, index, b"%d" % number, bytes(FILLS))
 
     async def _append(self, topic: TopicMetadata, index: int, key: bytes, value: bytes | None) -> None:
-        kind: Any = messages.ProduceRequest
-        data = write([Record(key, value, timestamp=int(time.time() * 1000))])
-        part = kind.PartitionProduceData(index=index, records=data)
-        named = kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])
-        request = kind(acks=-1, timeout_ms=5000, topic_data=[named])
+        request = produce_request(topic, index, write([Record(key, value, timestamp=int(time.time() * 1000))]))
         about = f"a batch of {topic.name}-{index}"
         await self.said(topic.partitions[index].leader, request, about, "NONE", otherwise=OTHERWISE)

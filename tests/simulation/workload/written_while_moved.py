@@ -8,12 +8,11 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
-from tagwire import messages
 from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
 from tagwire.records import Record, write
 from tests.simulation.workload.forsaking import REQUEST_S, Ending
-from tests.simulation.workload.probing import PATIENCE, REFUSED
+from tests.simulation.workload.probing import PATIENCE, REFUSED, produce_request
 
 MOVES: Final = 6
 MOVED_EVERY_S: Final = 0.7
@@ -47,7 +46,4 @@ class WrittenWhileMoved(Ending):
 
 def _one(topic: TopicMetadata, index: int) -> Any:
     data = write([Record(b"moved", b"one", timestamp=int(time.time() * 1000))])
-    kind = messages.ProduceRequest
-    part = kind.PartitionProduceData(index=index, records=data)
-    topics = [kind.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[part])]
-    return kind(acks=-1, timeout_ms=5000, topic_data=topics)
+    return produce_request(topic, index, data)
