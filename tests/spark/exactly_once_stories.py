@@ -11,9 +11,9 @@ import pytest
 
 from tagwire.client import Admin, Producer
 from tagwire.errors import TagwireError
-from tagwire.spark.sink import task_transactions
+from tagwire.spark.sink import driver, task_transactions
 from tagwire.spark.sink.decisions import PARTITION, TOPIC
-from tagwire.spark.sink.driver import LostTransactionError, UndecidedError
+from tagwire.spark.sink.driver import LostTransactionError, OvertakenError, UndecidedError
 from tagwire.spark.sink.transactional_ids import decisions_id
 
 from ..limits import stretch
@@ -123,6 +123,28 @@ class ExactlyOnceStories:
             query.planned()
         query.commit(0, newer)
         assert query.seen() == [b"a"]
+
+    @pytest.mark.parametrize("written", [False, True])
+    def test_a_driver_that_is_overtaken_once_it_has_decided_finds_nothing_lost(
+        self, query: Query, monkeypatch: pytest.MonkeyPatch, written: bool
+    ) -> None:
+        """It is about to end its transactions when a newer one does that, and has its tasks take the same ids."""
+        messages = query.tasks(0, [b"a"], [b"b"])
+        end_all = driver._end_all
+        newer = []
+
+        def overtaken(*args: Any, **named: Any) -> Any:
+            monkeypatch.setattr(driver, "_end_all", end_all)
+            newer.extend(query.tasks(1, [b"c"], [b"d"]) if written else [query.planned()])
+            return end_all(*args, **named)
+
+        monkeypatch.setattr(driver, "_end_all", overtaken)
+        with pytest.raises(OvertakenError, match="micro-batch 0 of query query-1 is decided; another driver"):
+            query.commit(0, messages)
+        assert query.seen() == [b"a", b"b"]
+        if written:
+            query.commit(1, newer)
+            assert query.seen() == [b"a", b"b", b"c", b"d"]
 
     def test_checkpoints_that_take_turns_under_one_name_forget_nothing_of_each_other(self, query: Query) -> None:
         other = replace(query, query_id="query-2")

@@ -46,6 +46,7 @@ class CoreOwner(ClientOwner):
         finally:
             self._is_closed = True
             self._thread.stop()
+            self._collected.detach()  # what is closed has nothing left to be collected for, and is kept by nobody
             super().close()
 
     def __del__(self) -> None:

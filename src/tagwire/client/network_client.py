@@ -298,12 +298,14 @@ class NetworkClient:
             usable = self._metadata.topic(name)
             if usable is not None:
                 return usable
+            asked = self.now()
             cluster = await self.refresh([name], deadline, allow_auto_create=allow_auto_create)
             if (usable := self._metadata.topic(name)) is not None:
                 return usable
             found = cluster.topics.get(name)
             error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
-            if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and self.now() >= missing_until:
+            # Who was paused while the response was on its way asks again: it tells of long ago.
+            if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and asked >= missing_until:
                 raise await self._with_suggestion(error, name, deadline)
             await sleep(retry.pause_until(error))
 
@@ -329,14 +331,17 @@ class NetworkClient:
             self.forget([name])  # it may have got more partitions, or leaders, since then
             topic = await self.topic(name, deadline)
         # A broker that lags behind may not know of new ones yet, as of a new topic.
-        missing_until, attempts = min(deadline, self.now() + UNKNOWN_TOPIC_PATIENCE), 0
-        while any(index not in topic.partitions for index in wanted):
+        asked = self.now()
+        missing_until, attempts = min(deadline, asked + UNKNOWN_TOPIC_PATIENCE), 0
+        while asked < missing_until and any(index not in topic.partitions for index in wanted):
             attempts += 1
-            again = self.now() + pause_before(attempts, self.driver.random)
-            if again >= missing_until:
+            now = self.now()
+            again = now + min(pause_before(attempts, self.driver.random), max(0.0, missing_until - now))
+            if again >= deadline:
                 break
             await sleep(again)
             self.forget([name])
+            asked = self.now()
             topic = await self.topic(name, deadline)
         return {index: _led(topic, index) for index in wanted}
 

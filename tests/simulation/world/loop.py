@@ -28,7 +28,7 @@ class SimulatedLoop(SocketLoop, asyncio.BaseEventLoop):
         self.sockets = process.host.sockets
         self._order: Random = process.world.timer_order
         self._selector = SimulatedSelector(wait, self._order)
-        self._due: list[tuple[float, float, int, asyncio.TimerHandle]] = []
+        self._due: list[tuple[int, float, int, asyncio.TimerHandle]] = []
         self._numbers = itertools.count()
         self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]] = weakref.WeakValueDictionary()
         process.loops[self] = None
@@ -47,7 +47,7 @@ class SimulatedLoop(SocketLoop, asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         self._check_closed()  # type: ignore[attr-defined]
         timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._due, (when, self._order.random(), next(self._numbers), timer))
+        heapq.heappush(self._due, (_to_ns(when), self._order.random(), next(self._numbers), timer))
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
@@ -70,9 +70,9 @@ class SimulatedLoop(SocketLoop, asyncio.BaseEventLoop):
         if ready or self._stopping:  # type: ignore[attr-defined]
             timeout = 0.0
         elif due:
-            timeout = max(0.0, due[0][0] - self.time())
+            timeout = max(0, due[0][0] - _to_ns(self.time())) / 1e9
         self._process_events(self._selector.select(timeout))
-        now = self.time()
+        now = _to_ns(self.time())
         while due and due[0][0] <= now:
             ready.append(heapq.heappop(due)[3])
         for _ in range(len(ready)):
@@ -115,6 +115,11 @@ def wait(selector: Any, seconds: float | None) -> None:
         world.block("sockets", seconds)
     finally:
         selector.wake = _nobody
+
+
+def _to_ns(seconds: float) -> int:
+    """How often a loop looks before a time has come is its own: what is left of it is the same each time."""
+    return round(seconds * 1e9)
 
 
 def _nobody() -> None:

@@ -137,10 +137,12 @@ class Scheduler:
 
     def after(self, seconds: float, callback: Callable[..., object], *args: Any) -> Timer:
         """Has `callback` called at that time, while nobody runs; at one time in the order in which they were asked
-        for."""
+        for. A time that is still to come never becomes now."""
         timer = Timer(callback, args)
         self._timer_count += 1
-        heapq.heappush(self._timers, (self.ns + max(0, ceil(seconds * 1e9)), self._timer_count, timer))
+        # To the nearest nanosecond: one that floats have made of a difference is not a time of its own.
+        wait_ns = max(1, round(seconds * 1e9)) if seconds > 0 else 0
+        heapq.heappush(self._timers, (self.ns + wait_ns, self._timer_count, timer))
         return timer
 
     # Threads ---------------------------------------------------------------------------------------------------------

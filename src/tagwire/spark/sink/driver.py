@@ -62,6 +62,11 @@ class UndecidedError(TagwireError):
     """A micro-batch was not committed; nothing of it will be seen, and the query may run it again."""
 
 
+class OvertakenError(TagwireError):
+    """A micro-batch is decided, and another driver of the query has begun since then: that one carries the decision
+    out, or has done so already. This one knows of nothing that is lost."""
+
+
 class LostTransactionError(TagwireError):
     """A transaction of a decided micro-batch was aborted: its rows are lost. The text names batch, ids and rows."""
 
@@ -112,7 +117,7 @@ class Driver:
 
         Raises:
             LostTransactionError: what was decided cannot be carried out any more.
-            UndecidedError: another driver of the query began meanwhile.
+            UndecidedError, OvertakenError: another driver of the query began meanwhile.
             TopicUnfitError: decisions cannot be kept. TagwireError: brokers refused or stayed away.
         """
         at = time.monotonic()
@@ -139,6 +144,7 @@ class Driver:
                 left, or too much time has gone by.
             RequestTimeoutError, ProducerFencedError, ...: whether it is committed is not known; the next driver finds
                 out.
+            OvertakenError: it is committed; a driver that began since then carries it out.
             LostTransactionError: it is committed, and a transaction was aborted.
         """
         with self._client_of() as client, self._driver_producer(client, prepared.timeout_ms) as producer:
@@ -176,13 +182,22 @@ class Driver:
                 listed = admin.list_transactions(states=[_ONGOING])
             except UnsupportedVersionError:
                 return []  # before Kafka 3.0 they cannot be listed; they time out
-            orphaned = {one.transactional_id for one in listed if one.transactional_id.startswith(prefix)} - decided
-            if orphaned:
-                driver_id = decisions_id(self._exactly_once_id)
-                now = admin.describe_transactions([driver_id])[driver_id]
-                if (now.producer_id, now.producer_epoch) != (identity.producer_id, identity.epoch):
-                    raise self._fenced_error()
+        orphaned = {one.transactional_id for one in listed if one.transactional_id.startswith(prefix)} - decided
+        if orphaned and self._is_fenced(client, identity):
+            raise self._fenced_error()
         return sorted(orphaned)
+
+    def _is_fenced(self, client: Client, identity: ProducerIdentity) -> bool:
+        """Whether another driver has begun, as far as brokers tell: before Kafka 3.0 they do not."""
+        from tagwire.client import Admin
+
+        driver_id = decisions_id(self._exactly_once_id)
+        with Admin(client) as admin:
+            try:
+                now = admin.describe_transactions([driver_id])[driver_id]
+            except UnsupportedVersionError:
+                return False
+        return (now.producer_id, now.producer_epoch) != (identity.producer_id, identity.epoch)
 
     def _check(self, client: Client, prepared: Prepared, decision: Decision) -> None:
         """Every transaction is open as its task left it, and will stay so for as long as it may take to end it."""
@@ -237,11 +252,17 @@ class Driver:
                     raise
 
     def _carry_out(self, client: Client, producer: Producer, decision: Decision) -> None:
-        """Commits all that a decision lists, each exactly as its task began it, and says that it is done."""
+        """Commits all that a decision lists, each exactly as its task began it, and says that it is done.
+
+        A driver that has begun since then has done all that before its tasks took the same transactional ids: what
+        this one finds ended otherwise is not lost for that.
+        """
         ended_otherwise = _end_all(client, decision.transactions, commit=True)
+        lost = list(ended_otherwise)
+        if lost and self._is_fenced(client, producer.identity):
+            raise self._overtaken_error(decision)
         for transaction, error in ended_otherwise.items():
             log.error("transaction %s of micro-batch %d: %s", transaction, decision.batch_id, error)
-        lost = list(ended_otherwise)
         name = f"{decision.query_id}/{decision.batch_id}"
         if lost and name != self._settled_batch:
             raise LostTransactionError(
@@ -249,10 +270,19 @@ class Driver:
                 f"{len(decision.transactions)} transactions {len(lost)} were aborted: {', '.join(map(str, lost))}. "
                 f"Their rows are lost; docs/exactly-once.md says how to go on (option exactlyOnceSettled={name})"
             )
-        self._write(producer, decision.carried_out())
+        try:
+            self._write(producer, decision.carried_out())
+        except UndecidedError as error:
+            raise self._overtaken_error(decision) from error
 
     def _fenced_error(self) -> UndecidedError:
         return UndecidedError(f"another driver of query {self._exactly_once_id} has begun")
+
+    def _overtaken_error(self, decision: Decision) -> OvertakenError:
+        return OvertakenError(
+            f"micro-batch {decision.batch_id} of query {decision.query_id} is decided; another driver of query "
+            f"{self._exactly_once_id} has begun, and carries that out"
+        )
 
     @contextmanager
     def _driver_producer(self, client: Client, timeout_ms: int) -> Iterator[Producer]:
