@@ -459,13 +459,28 @@ AS_THEY_WERE = (
         (
             Edit(
                 "tagwire.client.network_client:NetworkClient.partitions",
-                "min(deadline, self.now() + UNKNOWN_TOPIC_PATIENCE), 0",
-                "self.now(), 0",
+                "min(deadline, asked + UNKNOWN_TOPIC_PATIENCE), 0",
+                "asked, 0",
             ),
         ),
         "who writes to a new partition is refused by a broker that lags behind",
         ("failed-write", "failed-for-nothing", "unexpected-error", "unavailable"),
         100,
         "tests/client/test_producer.py::test_a_partition_that_a_broker_lacks_for_a_moment_is_waited_for",
+    ),
+    Defect(
+        "what-another-has-ended-is-lost",
+        (
+            Edit(
+                "tagwire.spark.sink.driver:Driver._carry_out",
+                "if lost and self._is_fenced(client, producer.identity):",
+                "if producer.identity.producer_id < 0:",
+            ),
+        ),
+        "a driver that slept once it had decided tells of rows that are lost, which a newer one has committed",
+        ("sink-row-lost",),
+        1000,
+        "tests/spark/test_exactly_once.py::TestEmbedded::"
+        "test_a_driver_that_is_overtaken_once_it_has_decided_finds_nothing_lost[True]",
     ),
 )

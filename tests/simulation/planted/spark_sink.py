@@ -55,8 +55,8 @@ SPARK_SINK = (
         (
             Edit(
                 f"{_DRIVER}._orphaned",
-                "if (now.producer_id, now.producer_epoch) != (identity.producer_id, identity.epoch):",
-                "if now.producer_id != identity.producer_id:",
+                "if orphaned and self._is_fenced(client, identity):",
+                "if identity.producer_id < 0:",
             ),
         ),
         "a driver that slept in its clean-up aborts transactions of the newer driver's tasks",

@@ -26,10 +26,11 @@ import uuid
 from typing import Any
 
 from . import primitives, processes, real, scheduler, threads
-from .loop import SimulatedLoop, cancel_all_tasks, wait, wait_for
+from .loop import SimulatedLoop, cancel_all_tasks, wait
 from .scheduler import EPOCH_S, UPTIME_S
 from .selecting import SimulatedSelector
 from .socket_module import SocketModule
+from .turns import gather, wait_for
 
 PROCESS_ID = 1000
 
@@ -145,6 +146,7 @@ def _install_loops() -> None:
 
     asyncio.new_event_loop = asyncio.events.new_event_loop = new_event_loop
     asyncio.wait_for = asyncio.tasks.wait_for = wait_for
+    asyncio.gather = asyncio.tasks.gather = gather
     asyncio.runners._cancel_all_tasks = cancel_all_tasks  # type: ignore[attr-defined]
     sys.modules["uvloop"] = None  # type: ignore[assignment]
     selectors.PollSelector = _selector  # type: ignore[misc, assignment]

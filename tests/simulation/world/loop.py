@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import itertools
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import Context
 from random import Random
 from typing import Any
@@ -124,12 +124,6 @@ def _to_ns(seconds: float) -> int:
 
 def _nobody() -> None:
     """Nobody waits."""
-
-
-async def wait_for(fut: Awaitable[Any], timeout: float | None) -> Any:
-    """`asyncio.wait_for`, which takes one turn of the loop more or less in one Python than in another."""
-    async with asyncio.timeout(timeout):
-        return await fut
 
 
 def cancel_all_tasks(loop: Any) -> None:

@@ -11,7 +11,6 @@ import heapq
 import sys
 import traceback
 from collections.abc import Callable
-from math import ceil
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
