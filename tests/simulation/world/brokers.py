@@ -52,6 +52,7 @@ class BrokerProcess:
         """Begins its process; `wait_until_ready` for when it listens."""
         assert not self.is_running
         self.has_started, self._stopping = threading.Event(), threading.Event()
+        self.broker = None  # of a run that was killed it is left
         self.starting_failed = None
         self.process = self.world.spawn(self.name, self._run)
 
