@@ -38,19 +38,21 @@ def test_what_is_innocent_is_not_found(telling):
 @pytest.mark.parametrize(
     ("segment", "is_found"),
     [
-        pytest.param(("broker", "c", 14.0, 16.5), False, id="to-the-first"),
-        pytest.param(("c", "broker", 16.5, 19.0), False, id="from-the-first"),
+        pytest.param(("broker", "c-1", 14.0, 16.5), False, id="to-the-first"),
+        pytest.param(("broker", "c", 14.0, 16.5), False, id="to-the-process-that-the-first-is-in"),
+        pytest.param(("c-1", "broker", 16.5, 19.0), False, id="from-the-first"),
         pytest.param(("broker", "d", 14.0, 16.5), True, id="of-another"),
-        pytest.param(("broker", "c", 0.5, 2.0), True, id="long-ago"),
+        pytest.param(("broker", "c-1", 0.5, 2.0), True, id="long-ago"),
+        pytest.param(("broker", "c-11", 14.0, 16.5), True, id="of-one-of-a-longer-name"),
     ],
 )
 def test_a_member_whose_heartbeats_are_late_is_not_one_that_keeps_what_is_anothers(segment, is_found):
     story = Story()
-    story.assign("c#2", 1)
+    story.assign("c-1#2", 1)
     for _ in range(10):
-        story.poll(process="c#2", group="g", generation=1)
+        story.poll(process="c-1#2", group="g", generation=1)
     story.assign("d", 2)
-    story.poll(process="c#2", group="g", generation=1)
+    story.poll(process="c-1#2", group="g", generation=1)
     anomalies = judge(story.history, late=[segment])
     assert [anomaly.name for anomaly in anomalies] == ["two-owners"] * is_found
 

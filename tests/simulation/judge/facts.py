@@ -215,10 +215,12 @@ class Facts:
         return any(began <= end and over >= start for began, over in self._troubles)
 
     def was_late(self, process: str, start: float, end: float) -> bool:
-        """Whether anything to or from a process was under way for long, without a fault, between the two."""
+        """Whether anything to or from a process, or the one that it is in, was under way for long, without a fault,
+        between the two."""
         host = process.partition("#")[0]
         return any(
-            began <= end and over >= start and host in (sender, receiver) for sender, receiver, began, over in self.late
+            began <= end and over >= start and any(host == name or host.startswith(f"{name}-") for name in ends)
+            for *ends, began, over in self.late
         )
 
     def losses_of(self, topic: str, partition: int | None = None) -> list[Event]:

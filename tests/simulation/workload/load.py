@@ -15,6 +15,7 @@ from tests.simulation.history import History
 from tests.simulation.workload.administering import Administering
 from tests.simulation.workload.blocking import ConsumingInThread, ProducingInThreads
 from tests.simulation.workload.consuming import Consuming
+from tests.simulation.workload.cut_off import CutOff
 from tests.simulation.workload.failing import Failing
 from tests.simulation.workload.final_reading import FinalReading
 from tests.simulation.workload.foreign import Foreign
@@ -172,6 +173,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("renewing", Renewing)
         release = plan["cluster"].get("as_release")
         done("listening", Listening, at=0.0, has_consumer_groups=release is None or release >= "4.0")
+        cut_off = CutOff(stage, {"name": "cut-off"}, partial(_cut_off, host, history, "cut-off"))
+        _ended(host.start("cut-off", cut_off.main), "cut-off", history, 10 * PATIENCE)
         if stage.random("querying").random() < QUERIES and (release is None or release >= "3.3"):
             done("querying", Querying, at=0.0)
     # Whatever was only in memory is gone before it is looked at.
@@ -257,6 +260,21 @@ def _broken(host: Host, history: History, operations: tuple[str, ...], part: str
             end()
         for each in told:
             history.note("nemesis", "heal", **each)
+
+    return heal
+
+
+def _cut_off(host: Host, history: History, name: str) -> Callable[[], None]:
+    """Lets nothing get from brokers to a process, until what it returns is called."""
+    detail: Spec = {"a": "broker", "b": name, "one_way": True}
+    told: Spec = {"fault": "partition", "target": ["broker", name], "detail": detail}
+    history.note("nemesis", "fault", seconds=0.0, **told)
+    end = host.faults.begin("partition", **detail)
+
+    def heal() -> None:
+        if end is not None:
+            end()
+        history.note("nemesis", "heal", **told)
 
     return heal
 
