@@ -168,8 +168,8 @@ def sought(facts: Facts) -> Iterator[Anomaly]:
 
 def _is_before_the_end(facts: Facts, read: Read, asked: Event, offset: int) -> bool:
     """Whether a reader that goes on at the end, where its position is gone, was given what was there before it sought
-    a position that was gone by then."""
-    if _reset(facts, read) != {"latest"}:
+    a position that was gone by then. Who seeks to the earliest record is told which that is."""
+    if asked.value["offset"] == "earliest" or _reset(facts, read) != {"latest"}:
         return False
     first = facts.sends.get(read.records[0][1])
     # For readers of committed records the end is before what is open.

@@ -36,14 +36,14 @@ def _goes_on_where_it_sought(story):
     story.final((0, "a"), (1, "b"))
 
 
-def _goes_back_to_what_is_gone(story, given, reset="latest"):
+def _goes_back_to_what_is_gone(story, given, reset="latest", sought=0):
     """A reader of a group that begins at the end goes back to a record that has been deleted."""
     story.call("c", "subscribe", group="g", topics=["t"], reset=reset)
     story.send("a", 0)
     story.send("b", 1)
     story.call("admin", "delete_records", "ok", {"log_start": 1}, topic="t", partition=0, before=1)
     story.state(log_start=1)
-    story.call("c", "seek", topic="t", partition=0, offset=0)
+    story.call("c", "seek", topic="t", partition=0, offset=sought)
     story.send("x", 2)
     story.poll((given, "abx"[given]), group="g")
     story.final((1, "b"), (2, "x"), start=1)
@@ -62,6 +62,11 @@ def _goes_on_at_the_end_though_it_is_to_at_the_start(story):
 @innocent
 def _goes_on_at_the_end_as_it_is_to(story):
     _goes_back_to_what_is_gone(story, 2)
+
+
+@innocent
+def _goes_on_at_the_start_as_it_was_sent_there(story):
+    _goes_back_to_what_is_gone(story, 1, sought="earliest")
 
 
 @innocent
