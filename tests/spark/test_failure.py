@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tagwire.errors import ConfigError, CorruptRecordError, Error, KafkaError, TagwireError
+from tagwire.errors import (
+    ConfigError,
+    CorruptRecordError,
+    Error,
+    HeaderRegisterError,
+    KafkaError,
+    LogTruncationError,
+    ProducerFencedError,
+    TagwireError,
+)
+from tagwire.partitions import TopicPartition
 from tagwire.spark.failure import reason
 
 PLANNER = """[PYTHON_DATA_SOURCE_ERROR] Failed to generate Python data source read partitions: Traceback (most recent call last):
@@ -13,6 +23,7 @@ PLANNER = """[PYTHON_DATA_SOURCE_ERROR] Failed to generate Python data source re
 {line}
  SQLSTATE: 38000"""  # noqa: E501
 
+TRUNCATED = LogTruncationError(TopicPartition("t", 0), 7, 5)
 DURING_ANOTHER = PLANNER.format(
     line="""tagwire.errors.ConfigError: option endingOffsets: only for batch reads
 
@@ -40,6 +51,21 @@ UnboundLocalError: cannot access local variable 'reader'"""
             "t-0@7: batch at byte 3: checksum",
         ),
         (PLANNER.format(line="tagwire.errors.NoSuchError: x"), TagwireError, "x"),
+        (
+            PLANNER.format(line="tagwire.errors.HeaderRegisterError: r.toml: entry 1: no name"),
+            HeaderRegisterError,
+            "r.toml: entry 1: no name",
+        ),
+        (
+            PLANNER.format(line="tagwire.errors.ProducerFencedError: PRODUCER_FENCED (90): another"),
+            ProducerFencedError,
+            "PRODUCER_FENCED (90): another",
+        ),
+        (
+            PLANNER.format(line=f"tagwire.errors.LogTruncationError: {TRUNCATED}"),
+            KafkaError,
+            str(TRUNCATED),
+        ),
         ("[PYTHON_EXCEPTION]: tagwire.spark.sink.driver.UndecidedError: micro-batch 3", TagwireError, "micro-batch 3"),
         (
             "[STREAM_FAILED] Query [id = 1] terminated\n at x.y",

@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from tagwire import errors
-from tagwire.errors import KafkaError, TagwireError
+from tagwire.errors import HeaderRegisterError, KafkaError, LogTruncationError, TagwireError
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -68,11 +68,16 @@ def reason(error: BaseException) -> TagwireError:
 
 
 def _rebuilt(name: str, message: str) -> TagwireError:
-    if name == KafkaError.__name__:
-        known = _KAFKA.fullmatch(message)
-        return KafkaError(int(known[1]), known[2] or "") if known else TagwireError(message)
     kind = getattr(errors, name, TagwireError)
-    return kind(message) if isinstance(kind, type) and issubclass(kind, TagwireError) else TagwireError(message)
+    if not (isinstance(kind, type) and issubclass(kind, TagwireError)):
+        return TagwireError(message)
+    if issubclass(kind, KafkaError):
+        known = _KAFKA.fullmatch(message)
+        if known is None:
+            return TagwireError(message)
+        made = KafkaError if kind is LogTruncationError else kind  # whose partition and offsets stand in its text alone
+        return made(int(known[1]), known[2] or "")
+    return HeaderRegisterError([message]) if kind is HeaderRegisterError else kind(message)
 
 
 def without_traceback(function: Function) -> Function:
