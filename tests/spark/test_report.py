@@ -115,6 +115,33 @@ def test_first_rows_come_from_the_files_that_have_some(tmp_path):
     assert first_rows(report_of(tmp_path)) == (["key", "timestamp", "offset"], [["k", "1970-01-01 00:00:00", "5"]])
 
 
+def test_first_rows_tell_of_times_in_values_that_python_cannot_hold(tmp_path):
+    far = pa.array([400_000_000_000_000_000, None], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    day = pa.array([3_000_000, 0], pa.int32()).cast(pa.date32())
+    value = pa.StructArray.from_arrays([far, day, pa.ListArray.from_arrays([0, 1, 2], far)], ["at", "day", "all"])
+    table_of(
+        tmp_path,
+        {"key": day, "value": value, "tags": pa.MapArray.from_arrays([0, 1, 2], ["a", "b"], far), "timestamp": [0, 1]},
+    )
+    names, rows = first_rows(report_of(tmp_path))
+    assert names == ["key", "timestamp", "value", "tags"]
+    at = "14645-06-30 15:06:40.000000"
+    assert rows == [
+        [
+            "10183-09-21",
+            "1970-01-01 00:00:00",
+            f"{{'at': '{at}', 'day': '10183-09-21', 'all': ['{at}']}}",
+            f"[('a', '{at}')]",
+        ],
+        [
+            "1970-01-01",
+            "1970-01-01 00:00:00.000001",
+            "{'at': None, 'day': '1970-01-01', 'all': [None]}",
+            "[('b', None)]",
+        ],
+    ]
+
+
 def test_first_rows_of_a_table_that_got_a_column_have_each_value_under_its_name(tmp_path):
     table_of(tmp_path, {"key": ["k"], "offset": [5], "timestamp": [0]}, batch=0)
     table_of(tmp_path, {"key": ["l"], "offset": [6], "timestamp": [0], "origin": ["o"]}, batch=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -260,13 +260,34 @@ def _table(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def _texts(column: pa.Array) -> list[str]:
-    """The values of a column as text; timestamps in UTC, also those that Python's own datetime cannot hold."""
+    """The values of a column as text; times in UTC, also those that Python's own datetime cannot hold."""
     import pyarrow as pa
 
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
-        return [(text or "").removesuffix(".000000") for text in column.to_pylist()]
-    return [_text(value) for value in column.to_pylist()]
+    # Zones are left out first: Arrow writes times of one only where it finds the system's list of them.
+    column = column.cast(_with(column.type, pa.types.is_timestamp, lambda kind: pa.timestamp(kind.unit)))
+    column = column.cast(_with(column.type, _is_time, lambda kind: pa.string()))
+    return [_text(value).removesuffix(".000000") for value in column.to_pylist()]
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _with(
+    kind: pa.DataType, meant: Callable[[pa.DataType], bool], other: Callable[[pa.DataType], pa.DataType]
+) -> pa.DataType:
+    """The type with others for those in it that are meant."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with(field.type, meant, other)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_with(kind.key_type, meant, other), _with(kind.item_type, meant, other))
+    if pa.types.is_list(kind):
+        return pa.list_(_with(kind.value_type, meant, other))
+    return other(kind) if meant(kind) else kind
 
 
 def _text(value: Any) -> str:
