@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,3 +100,12 @@ def test_what_comes_after_such_an_end_is_landed_where_loss_is_none() -> None:
 
 def test_a_partition_that_grows_is_landed_as_it_does() -> None:
     assert landed(Topic(100, 100, 120, 120), 90, follow=True) == [(90, 100), (100, 120)]
+
+
+def test_micro_batches_begin_no_more_often_than_asked_however_fast_records_come() -> None:
+    topic, pause = Topic(*range(91, 96)), 0.2
+    run = Run(90)
+    begun = time.monotonic()
+    run.run(Session(), {}, topic, Follow(stop=topic.stop, seconds=pause))  # type: ignore[arg-type]
+    assert [end for _, end in run.landed] == [91, 92, 93, 94, 95]
+    assert time.monotonic() - begun >= 4 * pause

@@ -52,6 +52,7 @@ class ConnectRun(LandRun):
         latest = topic.offsets(LATEST)
         number = 0
         while True:
+            looked = time.monotonic()
             if lost := went_back(reached, latest):
                 _judge(lost, skip=topic.skip)
                 reached = {at: min(offset, latest[at]) for at, offset in reached.items() if at in latest}
@@ -66,10 +67,8 @@ class ConnectRun(LandRun):
                 self._tell(number - 1, sum(latest[at] - end[at] for at in end), begun)
             elif follow is None:
                 break
-            else:
-                follow.stop.wait(follow.seconds)
             if follow is not None:
-                if follow.stop.is_set():
+                if follow.stop.wait(max(0.0, looked + follow.seconds - time.monotonic())):
                     break
                 latest = topic.offsets(LATEST)
         self.progress.behind = self.progress.behind or 0
