@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pyarrow as pa
 import pytest
@@ -139,6 +140,15 @@ def test_a_schema_is_read_as_spark_writes_it(spark):
     for text in ("a", "a int,", "a int b", "a array<int", "a struct<>", "a decimal(99,1)", "a;", ", a int"):
         with pytest.raises(ConfigError):
             parse_schema(text)
+
+
+@pytest.mark.parametrize(
+    ("digits", "said"),
+    [("0,0", "decimal(0,0) has no digits"), ("3,5", "decimal(3,5) has more digits behind the point than digits")],
+)
+def test_a_decimal_that_can_hold_nothing_is_refused_by_name(digits, said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        parse_schema(f"a int, b array<decimal({digits})>")
 
 
 def test_values_hidden_in_others_do_not_shift_the_rows():

@@ -108,6 +108,9 @@ class _Parser:
             self.expect(",")
             scale = self._number()
             self.expect(")")
+            if not precision or scale > precision:
+                wrong = "more digits behind the point than digits" if precision else "no digits"
+                raise ConfigError(f"decimal({precision},{scale}) has {wrong}")
             return DecimalType(precision, scale)
         if name not in _TYPES:
             raise ConfigError(f"there is no type {name!r}; there are {', '.join(_TYPES)}, array<> and struct<>")
