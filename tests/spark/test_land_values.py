@@ -16,6 +16,7 @@ from tagwire.errors import ConfigError, DecodeError, StorageError
 from tagwire.records import Record
 from tagwire.spark.jobs.land import BatchSettings, LandListener, TableSettings, land
 from tagwire.spark.jobs.landed import Batch
+from tagwire.spark.jobs.replay import landed_rows
 from tagwire.spark.tables.parquet_table import ParquetTable
 
 from .test_land import DAY, NOON, table_of
@@ -64,6 +65,23 @@ def test_json_lands_as_typed_columns_with_bad_values_beside_them(spark, broker, 
     with pytest.raises(DecodeError, match=f"value of {topic}-1@3"):
         land(broker.bootstrap, topic, out, table=TableSettings(values={"mode": "FAILFAST"}))
     assert land(broker.bootstrap, topic, out).malformed == 1
+
+
+def test_json_goes_back_with_its_bytes_and_with_times_to_the_microsecond(spark, broker, topic, produce, tmp_path):
+    schema = "at timestamp, b binary, more array<struct<b:binary,day:date>>, n double, exact decimal(9,2)"
+    value = {
+        "at": "2024-02-29T23:59:59.123456Z",
+        "b": "häß",
+        "more": [{"b": "", "day": "2024-02-29"}, None],
+        "n": 0.5,
+        "exact": 12.3,
+    }
+    produce(topic, {0: [Record(None, json.dumps(value).encode(), (), NOON)]})
+    values = {"value.format": "json", "value.schema": schema}
+    report = land(broker.bootstrap, topic, tmp_path / "out", spark=spark, table=TableSettings(values=values))
+    assert report.malformed == 0
+    (row,) = landed_rows(spark, tmp_path / "out").collect()
+    assert json.loads(row.value) == value
 
 
 def test_a_table_keeps_the_values_that_it_was_begun_with(spark, broker, topic, produce, tmp_path):

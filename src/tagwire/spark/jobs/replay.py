@@ -27,11 +27,13 @@ from tagwire.spark.tables.table_settings import CORRUPT_OPTIONS
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 KEEP, NOW = "keep", "now"
 _SLICES_A_SECOND = 20
 _DUE = "_due"
 _FILE = "_file"
+_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 
 @dataclass(frozen=True)
@@ -193,9 +195,10 @@ def landed_rows(spark: SparkSession, out: str | Path, registry: Mapping[str, str
     except Exception as error:
         raise reason(error) from error
     columns = [
-        (_written(name, known, registry or {}) if name in known.corrupt else F.col(name).cast("binary")).alias(name)
+        _written(table, name, known, registry or {}) if name in known.corrupt else F.col(name).cast("binary")
         for name in ("key", "value")
     ]
+    columns = [column.alias(name) for column, name in zip(columns, ("key", "value"))]
     columns += [F.col("partition"), F.col("offset"), F.col("timestamp")]
     pairs = [
         F.struct(F.lit(name).alias("key"), F.col(quoted(name)).cast("binary").alias("value")) for name in known.headers
@@ -238,7 +241,7 @@ def _with_values(rows: DataFrame, table: LandTable, names: list[str]) -> DataFra
     return rows.withColumn(_FILE, path).join(F.broadcast(values), _FILE).drop(_FILE)
 
 
-def _written(column: str, known: Identity, registry: Mapping[str, str]) -> Column:
+def _written(table: DataFrame, column: str, known: Identity, registry: Mapping[str, str]) -> Column:
     """The bytes of decoded values, or of keys."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -249,12 +252,25 @@ def _written(column: str, known: Identity, registry: Mapping[str, str]) -> Colum
         message, version = values[f"{column}.message"], int(values[f"{column}.version"])
         written = to_message(column, message, version, mode="FAILFAST")
     elif values[f"{column}.format"] == "json":
-        written = F.to_json(column, {"ignoreNullFields": "false"}).cast("binary")
+        # Bytes were read from text, which is what they are again: of binary columns Spark would write Base64.
+        text = F.col(column).cast(_with_text(table.schema[column].dataType))
+        written = F.to_json(text, _JSON).cast("binary")
     else:
         own = {name: text for name, text in values.items() if name.startswith(f"{column}.")}
         own.pop(CORRUPT_OPTIONS[column], None)
         written = to_value(column, {**own, **registry}, topic=known.topic, mode="FAILFAST")
     return F.coalesce(written, F.col(quoted(known.corrupt[column])))
+
+
+def _with_text(kind: DataType) -> DataType:
+    """The type with strings where it has bytes."""
+    from pyspark.sql.types import ArrayType, BinaryType, StringType, StructField, StructType
+
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, _with_text(field.dataType)) for field in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_with_text(kind.elementType))
+    return StringType() if isinstance(kind, BinaryType) else kind
 
 
 def _ordered(rows: DataFrame) -> DataFrame:
