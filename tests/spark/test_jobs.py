@@ -158,6 +158,20 @@ def test_records_come_again_at_the_speed_at_which_they_once_came(spark, broker, 
     assert "--from" in capsys.readouterr().err
 
 
+def test_a_record_that_has_no_time_comes_with_the_one_before_it_and_holds_up_none(spark, broker, topic):
+    times = [-1, NOON, None, NOON + 60_000, NOON + 30_000, -1]
+    rows = spark.createDataFrame(
+        [(b"k", b"%d" % number, number % 2, number // 2, at) for number, at in enumerate(times)],
+        "key binary, value binary, partition int, offset bigint, at bigint",
+    ).selectExpr("key", "value", "partition", "offset", "timestamp_millis(at) as timestamp")
+    properties = {"bootstrap.servers": broker.bootstrap}
+    assert replay(rows, properties, topic, speed=100_000_000, times="now") == 6  # from 1970 on it is a quarter minute
+    columns = ["partition", "offset", "string(value) as value", "unix_millis(timestamp) as at"]
+    found = sorted(batch(spark, broker, subscribe=topic).selectExpr(*columns).collect())
+    assert [row.value for row in found] == ["0", "2", "4", "1", "3", "5"]
+    assert max(row.at for row in found) - min(row.at for row in found) < 5000
+
+
 @pytest.mark.parametrize("pace", [{"speed": 30}, {"rate": 3}], ids=["speed", "rate"])
 def test_the_clock_of_a_replay_begins_with_its_first_record(spark, broker, topic, tmp_path, pace):
     """Connecting takes as long as all of the records' times: they do not come all at once when it is done."""

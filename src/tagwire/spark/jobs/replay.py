@@ -33,6 +33,7 @@ KEEP, NOW = "keep", "now"
 _SLICES_A_SECOND = 20
 _DUE = "_due"
 _FILE = "_file"
+_NO_TIME = -1  # the timestamp of a record that has none
 _JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 
@@ -80,6 +81,9 @@ class Replay:
         begun, sent, first = 0.0, 0, None
         for batch in batches:
             if self.speed is not None:
+                if untimed := batch.column(_DUE).null_count:  # which come first
+                    yield batch.slice(0, untimed)
+                    batch = batch.slice(untimed)
                 due = batch.column(_DUE).to_numpy(zero_copy_only=False)
                 if first is None and len(due):
                     first = due[0]
@@ -281,7 +285,11 @@ def _ordered(rows: DataFrame) -> DataFrame:
 
 
 def _as_they_came(rows: DataFrame) -> DataFrame:
-    """All rows in one task, by their timestamps; those of a partition stay in their order, whatever these say."""
+    """All rows in one task, by their timestamps; those of a partition stay in their order, whatever these say.
+
+    One without a timestamp comes with the one before it, and at once where none before it has one: -1 is no time, and
+    whatever comes next would be waited for since 1970.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -289,8 +297,9 @@ def _as_they_came(rows: DataFrame) -> DataFrame:
     due = F.lit(0).cast("bigint")
     if "timestamp" in rows.columns:
         before = Window.partitionBy(*topic_partition).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
-        due = F.coalesce(F.max(F.unix_millis("timestamp")).over(before), due)
-    return rows.withColumn(_DUE, due).repartition(1).sortWithinPartitions(_DUE, *topic_partition, "offset")
+        due = F.max(F.nullif(F.unix_millis("timestamp"), F.lit(_NO_TIME))).over(before)
+    in_time = F.col(_DUE).asc_nulls_first()
+    return rows.withColumn(_DUE, due).repartition(1).sortWithinPartitions(in_time, *topic_partition, "offset")
 
 
 def _columns(rows: DataFrame, times: str | int) -> list[Column]:
