@@ -9,7 +9,7 @@ import deltalake
 import pytest
 
 from tagwire.client import Admin, NewTopic
-from tagwire.errors import ConfigError, ConnectError, StorageError
+from tagwire.errors import ConfigError, ConnectError, Error, KafkaError, StorageError, StorageUnavailableError
 from tagwire.records import Record
 from tagwire.spark.jobs.land import Follow, LandListener, land
 from tagwire.spark.jobs.land_topics import land_topics, topics_like
@@ -144,3 +144,54 @@ def test_what_nobody_thought_of_ends_its_own_topic_alone(spark, broker, tmp_path
     for follow in (None, Follow(stop=threading.Event())):
         done = land_topics(broker.bootstrap, ["a", "b"], str(tmp_path), spark=spark, follow=follow)
         assert [str(outcome) for outcome in done.values()] == ["ValueError: unforeseen", "b: no room"]
+
+
+class Session:
+    """What of a session is asked for where nothing is landed."""
+
+    def __init__(self) -> None:
+        self.conf = self
+
+    def newSession(self) -> Session:  # noqa: N802
+        return self
+
+    def set(self, name: str, value: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "away",
+    [ConnectError("no broker"), KafkaError(Error.LEADER_NOT_AVAILABLE), StorageUnavailableError("no room")],
+    ids=["broker", "leader", "store"],
+)
+def test_a_topic_that_could_not_be_begun_for_what_was_away_is_begun_again(tmp_path, monkeypatch, away):
+    from tagwire.spark.jobs import land_topics as several
+
+    follow, begun, ended = Follow(stop=threading.Event(), seconds=0.01), [], []
+
+    def land(bootstrap, topic, to, **given):
+        begun.append(topic)
+        if topic == "wrong":
+            raise StorageError("holds another topic")
+        if begun.count(topic) == 1:
+            raise away
+        follow.stop.set()
+        return "landed"
+
+    monkeypatch.setattr(several, "land", land)
+    monkeypatch.setattr(several, "topics_like", lambda *given: ["t", "wrong"])
+    monkeypatch.setattr(several, "_LOOK_SECONDS", 0.01)
+    at_last = threading.Timer(10, follow.stop.set)
+    at_last.start()
+    done = land_topics(
+        "",
+        [],
+        str(tmp_path),
+        like=".*",
+        follow=follow,
+        spark=Session(),
+        on_topic=lambda topic, outcome: ended.append((topic, str(outcome))),
+    )
+    at_last.cancel()
+    assert (done["t"], begun.count("t"), begun.count("wrong")) == ("landed", 2, 1)
+    assert [outcome for topic, outcome in ended if topic == "t"] == [str(away), "landed"]

@@ -187,13 +187,20 @@ def _followed(run: Callable[[Progress], Progress], follow: Follow | None, listen
         landed = progress.rows
         try:
             return run(progress)
-        except (ConnectError, ConnectionLostError, RequestTimeoutError, KafkaError, StorageUnavailableError) as error:
-            if follow is None or (isinstance(error, KafkaError) and not error.retriable):
+        except TagwireError as error:
+            if follow is None or not may_pass(error):
                 raise
             pause = _FIRST_PAUSE if progress.rows > landed else min(pause * 2, _LONGEST_PAUSE)
             listener.on_pause(error, pause)
             if follow.stop.wait(pause):
                 return progress
+
+
+def may_pass(error: object) -> bool:
+    """Whether it says that brokers, or the table's store, are away, and may be back."""
+    if isinstance(error, KafkaError):
+        return error.retriable
+    return isinstance(error, ConnectError | ConnectionLostError | RequestTimeoutError | StorageUnavailableError)
 
 
 def _refuse_for_parquet(table: TableSettings, upkeep: Upkeep, storage_options: Mapping[str, str] | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import ConfigError, TagwireError
 from tagwire.spark.failure import reason
-from tagwire.spark.jobs.land import land
+from tagwire.spark.jobs.land import land, may_pass
 from tagwire.spark.jobs.landed import Follow, LandListener, LandReport, check_metrics
 from tagwire.spark.session import session
 
@@ -67,7 +67,7 @@ def land_topics(
         listener: who is told of a topic's run.
         on_topic: told of each topic when its run has ended.
         like: with `follow`, a regular expression: topics whose whole name matches are landed, too, those that come
-            later as well.
+            later as well, and those whose run could not begin since brokers, or a store of tables, were away.
         follow: goes on landing all of them at once, until told to stop; else one is landed after the other.
         metrics: a directory that is there, which gets a file `TOPIC.prom` for each.
         checkpoint: a directory, with one for each in it.
@@ -120,7 +120,9 @@ def land_topics(
 
             def begin(names: Sequence[str]) -> None:
                 for topic in names:
-                    if topic not in begun:
+                    # What was away as a topic's run began ends that run alone.
+                    again = topic in outcomes and not begun[topic].is_alive() and may_pass(outcomes[topic])
+                    if topic not in begun or again:
                         begun[topic] = threading.Thread(target=run, args=(topic, own), name=f"land {topic}")
                         begun[topic].start()
 
