@@ -151,6 +151,25 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
         LocalFileSystem().list_directory(str(tmp_path))
 
 
+def test_what_a_directory_holds_is_called_as_it_is_there_wherever_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "volume").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "4f2a").write_bytes(b"...")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "flights-0").symlink_to(tmp_path / "elsewhere" / "volume")
+    (tmp_path / "data" / "00000000000000000003.log").symlink_to(tmp_path / "elsewhere" / "4f2a")
+    found = LocalFileSystem().list_directory(str(tmp_path / "data"))
+    assert [(each.name, each.size, each.is_directory) for each in found] == [
+        ("00000000000000000003.log", 3, False),
+        ("flights-0", 0, True),
+    ]
+    (alone,) = LocalFileSystem().get_info(str(tmp_path / "data" / "00000000000000000003.log"))
+    assert (alone.name, alone.size) == ("00000000000000000003.log", 3)
+    (tmp_path / "latest-0").symlink_to(tmp_path / "data")
+    (tmp_path / "latest").symlink_to(tmp_path / "latest-0" / "flights-0")
+    named = [LocalFileSystem().get_info(str(tmp_path / path))[0].name for path in ("data/flights-0", "latest")]
+    assert named == ["flights-0", "volume"]
+
+
 def test_an_archive_that_is_none_or_missing_is_told_as_storage_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "broken.zip").write_bytes(b"none")
     for name, said in (("broken.zip", "File is not a zip file"), ("missing.zip", "No such file or directory")):

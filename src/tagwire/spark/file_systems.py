@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tagwire.errors import ConfigError, StorageError, TagwireError
+from tagwire.records.files.names import partition_name
 from tagwire.records.files.opening import open_file
 
 _LONGEST = 500
@@ -37,7 +38,7 @@ class LocalFileSystem:
             found = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
             if not found:
                 raise StorageError(f"{path}: no file or directory has such a name")
-            return [_local_info(Path(each)) for each in found]
+            return [_named_info(Path(each)) for each in found]
 
     def list_directory(self, path: str) -> list[FileInfo]:
         """What a directory holds, by name. Raises StorageError."""
@@ -118,8 +119,16 @@ def file_system_of(path: str, settings: Mapping[str, Any]) -> tuple[FileSystem, 
 
 
 def _local_info(path: Path) -> FileInfo:
+    """Called as it is there: what a link leads to may be called anything."""
     is_directory = path.is_dir()
-    return FileInfo(str(path), path.resolve().name, 0 if is_directory else path.stat().st_size, is_directory)
+    return FileInfo(str(path), path.name, 0 if is_directory else path.stat().st_size, is_directory)
+
+
+def _named_info(path: Path) -> FileInfo:
+    """A directory is called by where it leads, where its own name is no partition's: `.`, `latest`."""
+    info = _local_info(path)
+    by_target = info.is_directory and partition_name(info.name) is None
+    return info._replace(name=path.resolve().name) if by_target else info
 
 
 def _remote_info(info: Mapping[str, Any]) -> FileInfo:
