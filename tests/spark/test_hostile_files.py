@@ -170,6 +170,14 @@ def test_what_a_directory_holds_is_called_as_it_is_there_wherever_links_lead(tmp
     assert named == ["flights-0", "volume"]
 
 
+def test_a_path_that_is_there_is_no_pattern_whatever_it_is_called(tmp_path: Path) -> None:
+    for name in ("kafka [1]", "kafka 1"):
+        (tmp_path / name).mkdir()
+    names = ("kafka [1]", "kafka [0-9]")
+    found = [[each.name for each in LocalFileSystem().get_info(str(tmp_path / name))] for name in names]
+    assert found == [["kafka [1]"], ["kafka 1"]]
+
+
 def test_an_archive_that_is_none_or_missing_is_told_as_storage_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "broken.zip").write_bytes(b"none")
     for name, said in (("broken.zip", "File is not a zip file"), ("missing.zip", "No such file or directory")):

@@ -35,7 +35,8 @@ class LocalFileSystem:
     def get_info(self, path: str) -> list[FileInfo]:
         """What stands at `path`, which may hold `*`, `?` and `[]`. Raises StorageError where there is nothing."""
         with _storage(path):
-            found = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+            # A directory may be called as a pattern is, which would find another.
+            found = sorted(glob.glob(path)) if glob.has_magic(path) and not os.path.lexists(path) else [path]
             if not found:
                 raise StorageError(f"{path}: no file or directory has such a name")
             return [_named_info(Path(each)) for each in found]
