@@ -23,8 +23,9 @@ _TITLES = ("topic", "rows", "batches", "files", "table")
 
 @contextmanager
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM set `stop`; a second one is as it was before."""
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    """Ctrl-C and SIGTERM set `stop`; a second one is as it was before. One that is ignored goes on to be."""
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {each: handler for each, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def ask(number: int, frame: FrameType | None) -> None:
         for each, handler in before.items():
