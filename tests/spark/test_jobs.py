@@ -172,6 +172,16 @@ def test_a_record_that_has_no_time_comes_with_the_one_before_it_and_holds_up_non
     assert max(row.at for row in found) - min(row.at for row in found) < 5000
 
 
+def test_a_record_that_has_no_time_is_not_moved_in_time(spark, broker, topic):
+    rows = spark.createDataFrame(
+        [(b"k", b"v", 0, offset, at) for offset, at in enumerate([NOON, -1, -2])],
+        "key binary, value binary, partition int, offset bigint, at bigint",
+    ).selectExpr("key", "value", "partition", "offset", "timestamp_millis(at) as timestamp")
+    assert replay(rows, {"bootstrap.servers": broker.bootstrap}, topic, times=60_000) == 3
+    found = sorted(batch(spark, broker, subscribe=topic).selectExpr("offset", "unix_millis(timestamp)").collect())
+    assert [row[1] for row in found] == [NOON + 60_000, -1, 59_998]
+
+
 @pytest.mark.parametrize("pace", [{"speed": 30}, {"rate": 3}], ids=["speed", "rate"])
 def test_the_clock_of_a_replay_begins_with_its_first_record(spark, broker, topic, tmp_path, pace):
     """Connecting takes as long as all of the records' times: they do not come all at once when it is done."""

@@ -130,7 +130,7 @@ def replay(
         rate: records per second, written by one task; None is as fast as brokers take them, by many.
         speed: how fast the time of the records goes by: 1 as they once came, 60 an hour in a minute. By one task too.
         times: the records' timestamps: "keep" as they are, "now" the time of writing, or a number of milliseconds that
-            is added to them.
+            is added to them, but not to -1, which is none.
         keep_partitions: whether each row goes to the partition of its number; else its key says where.
         partitions: how many a topic gets that is not there; None is as many as the rows come from.
         on_target: told of the topic when it has all its partitions, before anything is written.
@@ -311,5 +311,7 @@ def _columns(rows: DataFrame, times: str | int) -> list[Column]:
         columns.append(F.col("headers"))
     if "timestamp" in rows.columns and times != NOW:
         at = F.unix_millis("timestamp")
-        columns.append((at if times == KEEP else at + F.lit(times)).alias("timestamp"))
+        if times != KEEP:
+            at = F.when(at == _NO_TIME, at).otherwise(at + F.lit(times))
+        columns.append(at.alias("timestamp"))
     return columns
