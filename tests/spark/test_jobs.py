@@ -13,7 +13,8 @@ from tagwire.client import Admin, NewTopic, OffsetAndMetadata, Producer
 from tagwire.errors import ConfigError
 from tagwire.records import Record
 from tagwire.spark.jobs.lag import lag_of_cluster
-from tagwire.spark.jobs.replay import replay
+from tagwire.spark.jobs.land import TableSettings, land
+from tagwire.spark.jobs.replay import landed_rows, replay
 from tagwire.spark.segments.internal_state import SCHEMAS
 
 from .log_files import LogDirectory
@@ -180,6 +181,16 @@ def test_a_record_that_has_no_time_is_not_moved_in_time(spark, broker, topic):
     assert replay(rows, {"bootstrap.servers": broker.bootstrap}, topic, times=60_000) == 3
     found = sorted(batch(spark, broker, subscribe=topic).selectExpr("offset", "unix_millis(timestamp)").collect())
     assert [row[1] for row in found] == [NOON + 60_000, -1, 59_998]
+
+
+def test_a_table_goes_back_from_a_directory_that_is_named_as_a_pattern(spark, broker, topic, produce, tmp_path):
+    produce(topic, {0: [Record(b"k", b"v", (("h", b"[x]*%d" % number),), NOON) for number in range(3)]})
+    for format, apart in (("parquet", "none"), ("parquet", "h"), ("delta", "h")):
+        out = tmp_path / f"{format} {apart} [1]* {{a,b}}?"
+        table = TableSettings(headers=["h"], partition_by=apart)
+        land(broker.bootstrap, topic, out, format=format, table=table, spark=spark)
+        rows = landed_rows(spark, out).orderBy("offset").collect()
+        assert [(row.offset, bytes(row.headers[0].value)) for row in rows] == [(i, b"[x]*%d" % i) for i in range(3)]
 
 
 @pytest.mark.parametrize("pace", [{"speed": 30}, {"rate": 3}], ids=["speed", "rate"])

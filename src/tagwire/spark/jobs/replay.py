@@ -8,6 +8,7 @@ is run again, write what was written before once more.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ KEEP, NOW = "keep", "now"
 _SLICES_A_SECOND = 20
 _DUE = "_due"
 _FILE = "_file"
+_OF_PATTERNS = re.compile(r"[\\*?\[\]{}]")
 _NO_TIME = -1  # the timestamp of a record that has none
 _JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
@@ -217,8 +219,8 @@ def _read(spark: SparkSession, table: LandTable, known: Identity) -> DataFrame:
     """The rows of a table: of the files that are part of it, as its log says, or of all in its directory."""
     named = [name for name in known.folders if name != known.time_folder]
     if table.name == PARQUET and not named:
-        return spark.read.parquet(f"file://{table.where}")
-    files = [f"file://{path}" for path in table.files()]
+        return spark.read.parquet(_url(table.where))
+    files = [_url(path) for path in table.files()]
     if not files:
         raise StorageError(f"{table.where}: holds no rows")
     if table.has_deletes():
@@ -227,6 +229,11 @@ def _read(spark: SparkSession, table: LandTable, known: Identity) -> DataFrame:
     rows = spark.read.options(mergeSchema="true", recursiveFileLookup="true").parquet(*files)
     lacking = [name for name in named if name not in rows.columns]
     return _with_values(rows, table, lacking) if lacking else rows
+
+
+def _url(path: str | Path) -> str:
+    """A path of this machine as Spark takes it, which would find others by one that looks like a pattern."""
+    return "file://" + _OF_PATTERNS.sub(r"\\\g<0>", str(path))
 
 
 def _with_values(rows: DataFrame, table: LandTable, names: list[str]) -> DataFrame:
