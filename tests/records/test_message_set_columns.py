@@ -138,6 +138,16 @@ def test_messages_before_a_broken_one_are_given() -> None:
         last.verify()
 
 
+def test_a_message_at_the_greatest_offset_is_broken_where_it_is_read_with_others() -> None:
+    data = message(2**63 - 3) + message(2**63 - 2) + message(2**63 - 1)
+    read = records.read_coalesced(data)
+    assert [next(read).last_offset, next(read).last_offset] == [2**63 - 3, 2**63 - 2]
+    with pytest.raises(CorruptRecordError, match="offset 9223372036854775807 is out of range"):
+        next(read)
+    with pytest.raises(CorruptRecordError, match="offset 9223372036854775807 is out of range"):
+        records.to_arrow(data)
+
+
 def test_what_a_wrapper_may_become_is_bounded_where_it_is_read_coalesced() -> None:
     data = records.write([Record(None, bytes(5000))] * 3, magic=1, compression="gzip")
     (batch,) = records.read_coalesced(data, max_decompressed=1000)

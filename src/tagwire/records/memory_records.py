@@ -26,7 +26,7 @@ from tagwire.records.batch import (
     RecordBatch,
 )
 from tagwire.records.batch_bounds import MAGIC_AT, batch_bounds, check_end, check_record_batch
-from tagwire.records.message_set import ENTRY, TIMESTAMP_AT, MessageEntry, MessageRun
+from tagwire.records.message_set import ENTRY, MAX_OFFSET, TIMESTAMP_AT, MessageEntry, MessageRun
 from tagwire.records.register import HeaderRegister
 
 INT_HEADERS = "int-headers"
@@ -138,7 +138,8 @@ def run_at(
     header = next(batch_headers(data, dialect, start=start, max_decompressed=max_decompressed), None)
     if isinstance(header, MessageEntry) and header.compression == "none":
         run = MessageRun(data, header)
-        return run if run.count > 1 else header
+        # An offset after which there is none is not looked at by a run: entries are read one by one up to it.
+        return run if run.count > 1 and run.last_offset < MAX_OFFSET else header
     return header
 
 

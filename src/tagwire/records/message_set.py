@@ -33,10 +33,12 @@ CHECKED_FROM = 16
 MAX_RUN = 1 << 18
 """Most bytes of messages that are read as one batch."""
 
+MAX_OFFSET = (1 << 63) - 1
+"""The offset that no record has: the one after it would not fit."""
+
 _LENGTH = Struct(">i")
 _ZSTD = CODECS.index("zstd")
 _WITHOUT_TIMESTAMP, _WITH_TIMESTAMP = 14, 22
-_MAX_OFFSET = (1 << 63) - 1
 _OF_MESSAGES = ("base_offset", "base_timestamp", "count", "last_offset_delta")
 
 
@@ -73,7 +75,7 @@ class MessageEntry(RecordBatch):
             raise self.corrupt(f"{len(self.data)} bytes are not the {self.size} of the entry")
         if length < (_WITH_TIMESTAMP if self.magic else _WITHOUT_TIMESTAMP):
             raise self.corrupt(f"message size {length} leaves no room for the fields of magic {self.magic}")
-        if self.offset < 0 or self.offset == _MAX_OFFSET:
+        if self.offset < 0 or self.offset == MAX_OFFSET:
             raise self.corrupt(f"offset {self.offset} is out of range")
         if codec >= len(CODECS):
             raise self.corrupt(f"compression id {codec} is unknown")
@@ -124,7 +126,7 @@ class MessageEntry(RecordBatch):
             if not count:
                 raise self.corrupt("the compressed message set has no message")
             inner_base = self._inner_base(last)
-            if last + inner_base >= _MAX_OFFSET:
+            if last + inner_base >= MAX_OFFSET:
                 raise self.corrupt(f"the last message inside has offset {last + inner_base}, which is out of range")
             self.base_offset = first + inner_base
             self.count, self.last_offset_delta, self.base_timestamp = count, last - first, timestamp
