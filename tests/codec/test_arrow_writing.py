@@ -211,6 +211,14 @@ def test_a_column_that_cannot_be_written_is_refused_whatever_its_rows(
                 encode_many(HEARTBEAT, pa.array(rows, pa.struct(kind)), 0, errors=errors)
 
 
+def test_a_column_of_no_chunks_is_one_of_no_rows() -> None:
+    empty = pa.chunked_array([], pa.struct({"group_id": pa.string()}))
+    assert encode_many(HEARTBEAT, empty, 0) == pa.array([], pa.binary())
+    assert encode_many(HEARTBEAT, empty, 0, errors="column").type.names == ["value", "error"]
+    with pytest.raises(EncodeError, match="no field other"):
+        encode_many(HEARTBEAT, pa.chunked_array([], pa.struct({"other": pa.string()})), 0)
+
+
 def test_structs_inside_are_checked_by_their_place() -> None:
     column = pa.array([{"topics": [{"partitions": [{"leader": 1}]}]}])
     with pytest.raises(EncodeError, match=r"v1, topics\[\], partitions\[\]: no field leader: .* leader_id"):

@@ -55,7 +55,8 @@ def encode_many(
         raise ConfigError(f"the column of messages to be is {column.type}, not a struct")
     texts: list[str | None] = [None] * len(column) if errors == "column" else []
     written, before = [], 0
-    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    for chunk in chunks or [pa.array([], column.type)]:  # whose fields are checked all the same
         for row, refusal, values in _encoded(cls, chunk, version):
             if refusal is None:
                 written.append(values)
