@@ -100,6 +100,9 @@ def test_options_that_a_message_set_has_no_room_for_are_refused() -> None:
     table = arrow(records.write([Record(b"k", b"v")]))
     with pytest.raises(ConfigError, match="a message set has no producer_id"):
         records.from_arrow(table, magic=1, producer_id=5)
+    for name in ("producer_id", "producer_epoch", "base_sequence", "partition_leader_epoch"):
+        with pytest.raises(ConfigError, match=f"a message set has no {name}"):  # 0 is one as well
+            records.write([Record(b"k", b"v")], magic=1, **{name: 0})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="message format 1 has no compression zstd"):
         records.from_arrow(table, magic=1, compression="zstd")
 

@@ -175,7 +175,8 @@ def check(options: BatchOptions) -> int:
     attributes = codec | (APPEND_TIME if timestamp_type == "LogAppendTime" else 0)
     if is_message_set(options):
         for name in _OF_BATCHES:
-            if options.get(name, -1) not in (-1, False):
+            none = False if name in ("transactional", "control") else -1  # producer 0 is one
+            if options.get(name, none) != none:
                 raise ConfigError(f"a message set has no {name}")
         if not dialect:
             _check_zstd(codec, magic)
