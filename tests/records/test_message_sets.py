@@ -442,3 +442,13 @@ def test_time_is_linear_in_messages() -> None:
     # a quadratic step would make this take minutes
     data = records.write([Record(None, None)] * 100_000, magic=1, compression="gzip")
     assert records.to_arrow(data, max_decompressed=1 << 26).num_rows == 100_000
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize("base", [-1, 2**63 - 3, 2**63, 2**100])
+def test_messages_are_not_written_where_no_offset_is(base: int, codec: str) -> None:
+    rows = [Record(None, b"v")] * 3
+    with pytest.raises(EncodeError, match=f"3 offsets from {base} on are out of range"):
+        records.write(rows, magic=1, base_offset=base, compression=codec)
+    data = records.write(rows, magic=1, base_offset=2**63 - 4, compression=codec)
+    assert [row[0] for row in rows_of(data)] == [2**63 - 4, 2**63 - 3, 2**63 - 2]

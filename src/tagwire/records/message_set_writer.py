@@ -15,7 +15,7 @@ from tagwire.kernel.record_objects import text
 from tagwire.kernel.record_writing import as_bytes, as_headers, as_pair
 from tagwire.records.batch import APPEND_TIME, CODEC_MASK
 from tagwire.records.compression import CODECS, compress
-from tagwire.records.message_set import TIMESTAMP
+from tagwire.records.message_set import MAX_OFFSET, TIMESTAMP
 from tagwire.records.record import HeaderKey, Headers, Record
 from tagwire.records.register import HeaderRegister, decimal_key
 
@@ -81,6 +81,8 @@ def transcribe(encoded: Encoded, form: SetFormat, most_bytes: int, first: int) -
 def _written(
     encoded: Encoded, form: SetFormat, most_bytes: int, ready: list[bytes] | None, headers_of: HeadersOf | None
 ) -> tuple[bytes, int]:
+    if not 0 <= encoded.base_offset <= MAX_OFFSET - encoded.number:
+        raise EncodeError(f"{encoded.number} offsets from {encoded.base_offset} on are out of range")
     codec = CODECS[form.attributes & CODEC_MASK]
     # relative offsets count from the first message, and begin with magic 1
     relative = codec != "none" and form.magic > 0
