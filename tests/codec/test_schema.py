@@ -65,6 +65,12 @@ WRONG: list[tuple[str, Callable[[], Schema], str]] = [
     ("the default is of another type", lambda: Schema(Field("a", "int8", default="x")), "is no int8"),
     ("the default is out of range", lambda: Schema(Field("a", "int8", default=300)), "-128 to 127"),
     ("the default is null and the field is not", lambda: Schema(Field("a", "string", default=None)), "not nullable"),
+    (
+        "a name is Python's word, and another what stands for it",
+        lambda: Schema(Field("class", "int8"), Field("class_", "int8")),
+        "name class_ is already taken",
+    ),
+    ("a name is the class's own", lambda: Schema(Field("spec", "int8")), "would hide the class's own spec"),
     ("the name is no name", lambda: Schema(Field("a b", "int8")), "must be letters"),
     (
         "an optional field is an array of structs",
@@ -87,3 +93,12 @@ def test_a_schema_is_refused_when(build: Callable[[], Schema], said: str) -> Non
 
 def test_a_schema_error_is_a_spec_error() -> None:
     assert issubclass(SchemaError, SpecError)
+
+
+@pytest.mark.parametrize("name", ["owner", "decode", "spec", "int32", "_programs", ""])
+def test_a_schema_inside_another_may_have_any_name(name: str) -> None:
+    schema = Schema(Field("owner", Schema(Field("x", "string"), name=name), nullable=True))
+    message = schema(owner=schema.message_class.from_json({"owner": {"x": "a"}}, 0).owner)
+    assert schema.encode(message).hex() == "01000161"
+    assert schema.decode(schema.encode(message)) == message
+    assert schema.decode(b"\xff").owner is None

@@ -16,11 +16,11 @@ from uuid import UUID
 
 from tagwire.codec.classes import DynamicMessage, MessageObject, message_class
 from tagwire.codec.program import Buffer
-from tagwire.errors import SchemaError
+from tagwire.errors import SchemaError, SpecError
 from tagwire.spec import Field as ModelField
 from tagwire.spec import FieldType, Message, Struct, Versions
 from tagwire.spec.defaults import implicit_default
-from tagwire.spec.model import INTEGER_RANGES, PRIMITIVES, Absent, snake_case
+from tagwire.spec.model import INTEGER_RANGES, PRIMITIVES, Absent
 from tagwire.spec.versions import NONE
 
 VERSION_0 = Versions(0, 0)
@@ -84,7 +84,10 @@ class Schema:
         pairs = optional_fields.items() if isinstance(optional_fields, Mapping) else optional_fields
         self.optional_fields = None if pairs is None else tuple(pairs)
         self.model = _Builder(self).message()
-        self.message_class: type[DynamicMessage] = message_class(self.model)
+        try:
+            self.message_class: type[DynamicMessage] = message_class(self.model)
+        except SpecError as error:
+            raise SchemaError(str(error)) from None
 
     def __call__(self, **values: Any) -> DynamicMessage:
         """A message object; fields left out get their default."""
@@ -149,15 +152,12 @@ class _Builder:
             raise SchemaError(
                 f"{here}: the name {field.name!r} must be letters, digits and underscores, a letter first"
             )
-        if snake_case(field.name) in taken:
-            raise SchemaError(f"{here}: the name {field.name} is already taken in this struct")
-        taken.add(snake_case(field.name))
         kind, struct = self.type(field, here)
         if tag is not None and kind.is_array and kind.is_struct:
             raise SchemaError(f"{here}: an array of structs cannot be an optional field")
         if field.nullable and not kind.is_nullable_kind:
             raise SchemaError(f"{here}: type {kind} cannot be nullable")
-        return ModelField(
+        made = ModelField(
             name=field.name,
             type=kind,
             versions=VERSION_0,
@@ -169,6 +169,10 @@ class _Builder:
             struct=struct,
             optional=tag is not None,
         )
+        if made.attribute in taken:
+            raise SchemaError(f"{here}: the name {field.name} is already taken in this struct")
+        taken.add(made.attribute)
+        return made
 
     def type(self, field: Field, path: str) -> tuple[FieldType, Struct | None]:
         kind = field.type
@@ -190,7 +194,8 @@ class _Builder:
     def struct(self, schema: Schema, field_name: str, path: str) -> Struct:
         """The struct of a nested schema; a schema used in several places is one struct."""
         if id(schema) not in self.structs:
-            stem = field_name[0].upper() + field_name[1:] if schema.name == "Schema" else schema.name
+            stem = schema.name if schema.name != "Schema" and _NAME.fullmatch(schema.name) else field_name
+            stem = stem[0].upper() + stem[1:]  # no primitive, and no attribute of the message's class
             name, number = stem, 2
             while name in self.names:
                 name, number = f"{stem}{number}", number + 1
