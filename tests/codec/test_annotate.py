@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tagwire import messages
+from tagwire.codec import message_class
 from tagwire.codec.annotate import Span, annotate
 from tagwire.errors import DecodeError, UnsupportedVersionError
 
@@ -57,3 +58,29 @@ def test_bytes_after_the_message_are_an_error() -> None:
 def test_a_version_the_message_does_not_have_is_refused() -> None:
     with pytest.raises(UnsupportedVersionError, match="has no version 99"):
         list(annotate(a_message().spec, b"", 99))
+
+
+TAGGED = """{"name": "Foo", "type": "data", "validVersions": "0-1", "flexibleVersions": "0+", "fields": [
+    {"name": "B", "type": "bool", "versions": "1+", "taggedVersions": "1+", "tag": 0}]}"""
+OPTIONAL = """{"name": "Foo", "type": "data", "validVersions": "0", "versionsWithOptional": "0+", "fields": []}"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "version", "data", "said"),
+    [
+        (TAGGED, 0, "01 00 01 01", "tag 0 is not valid for version 0"),
+        (TAGGED, 1, "02 05 00 05 00", "tag 5 comes after tag 5"),
+        (TAGGED, 1, "02 05 00 00 01 01", "tag 0 comes after tag 5"),
+        (OPTIONAL, 0, "02 0005 aa 02 0004 aa 00", "tag 4 comes after tag 5"),
+        (OPTIONAL, 0, "8200 0005 aa 00", "a length in more bytes than it needs"),
+    ],
+)
+def test_tags_that_a_reader_refuses_are_an_error_at_the_same_byte(
+    spec: str, version: int, data: str, said: str
+) -> None:
+    kind = message_class(spec)
+    with pytest.raises(DecodeError, match=said) as read:
+        kind.decode(bytes.fromhex(data), version)
+    with pytest.raises(DecodeError, match=said) as told:
+        list(annotate(kind.spec, bytes.fromhex(data), version))
+    assert told.value.offset == read.value.offset

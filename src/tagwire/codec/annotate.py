@@ -72,16 +72,17 @@ class _Walk:
     def struct(self, shape: Struct, path: str) -> Iterator[Span]:
         here = [field for field in shape.fields if self.version in field.versions]
         tagged = {field.tag: field for field in here if field.is_tagged(self.version)}
+        absent = {field.tag for field in shape.fields if field.tag is not None} - tagged.keys()
         if self.optional:
-            yield from self.optional_buffer(tagged, path)
+            yield from self.optional_buffer(tagged, absent, path)
         for field in here:
             if not field.is_tagged(self.version):
                 yield from self.field(field, path + field.attribute, in_tag=False)
         if self.flexible:
-            yield from self.tag_section(tagged, path)
+            yield from self.tag_section(tagged, absent, path)
 
-    def tag_section(self, tagged: dict[int | None, Field], path: str) -> Iterator[Span]:
-        start = self.at
+    def tag_section(self, tagged: dict[int | None, Field], absent: set[int | None], path: str) -> Iterator[Span]:
+        start, before = self.at, -1
         count = self.uvarint(path)
         yield self.span(
             start, f"{path}(tags)", "uvarint", str(count), "number of tagged fields, at the end of a struct"
@@ -89,16 +90,21 @@ class _Walk:
         for _ in range(count):
             start = self.at
             tag = self.uvarint(path)
+            before = self.ascending(tag, before, absent, start, path)
             yield self.span(start, f"{path}(tag)", "uvarint", self.tag_text(tag, tagged), "tag, in ascending order")
             start = self.at
             size = self.uvarint(path)
             yield self.span(start, f"{path}(size)", "uvarint", str(size), "bytes of the tagged value, not plus 1")
             yield from self.tagged_value(tag, size, tagged, path)
 
-    def optional_buffer(self, tagged: dict[int | None, Field], path: str) -> Iterator[Span]:
+    def optional_buffer(self, tagged: dict[int | None, Field], absent: set[int | None], path: str) -> Iterator[Span]:
+        before = -1
         while True:
             start = self.at
             raw = self.uvarint(path)
+            if self.at - start > 1 and self.data[self.at - 1] == 0:
+                self.at = start
+                raise self.failure(path, "a length in more bytes than it needs")
             size = (raw >> 1) ^ -(raw & 1)
             if size == 0:
                 yield self.span(start, f"{path}(end)", "varint", "0", "end of the optional-buffer, at a struct's front")
@@ -109,6 +115,7 @@ class _Walk:
             yield self.span(start, f"{path}(length)", "varint", str(size), "zigzag: bytes of the value, not of the tag")
             start = self.at
             tag = int.from_bytes(self.take(2, path), "big")
+            before = self.ascending(tag, before, absent, start, path)
             yield self.span(start, f"{path}(tag)", "int16", self.tag_text(tag, tagged), "tag, unsigned, ascending")
             yield from self.tagged_value(tag, size, tagged, path)
 
@@ -122,6 +129,14 @@ class _Walk:
         yield from self.field(field, path + field.attribute, in_tag=True)
         if self.at != start + size:
             raise self.failure(path + field.attribute, f"claims {size} bytes, its value takes {self.at - start}")
+
+    def ascending(self, tag: int, before: int, absent: set[int | None], start: int, path: str) -> int:
+        """`tag`, which may stand after the tag `before` and is not declared for other versions alone."""
+        if tag > before and tag not in absent:
+            return tag
+        self.at = start
+        wrong = f"comes after tag {before}" if tag <= before else f"is not valid for version {self.version}"
+        raise self.failure(path, f"tag {tag} {wrong}")
 
     def tag_text(self, tag: int, tagged: dict[int | None, Field]) -> str:
         return f"{tag} ({tagged[tag].attribute if tag in tagged else 'unknown'})"
