@@ -11,7 +11,7 @@ import pytest
 from tagwire import records
 from tagwire.codec.annotate import Span
 from tagwire.codec.annotate_records import annotate_records
-from tagwire.errors import DecodeError
+from tagwire.errors import CorruptRecordError, DecodeError
 from tagwire.records import Record
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "records.jsonl.gz"
@@ -68,3 +68,19 @@ def test_what_cannot_be_read_is_an_error_after_what_can(cut: int) -> None:
     with pytest.raises(DecodeError, match="record"):
         seen.extend(annotate_records(bytes(grown)))
     assert seen[-1].end == len(batch)
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [("0c 00 00 00 01 01 01", "-1 headers"), ("10 00 00 00 01 01 02 01 01", "a header's key of -1 bytes")],
+)
+def test_what_a_reader_of_records_refuses_is_an_error(record: str, said: str) -> None:
+    header = records.write([Record(None, None)])[:61]
+    batch = bytearray(header + bytes.fromhex(record))
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    records.set_max_timestamp(batch, -1)  # makes the checksum right
+    with pytest.raises(CorruptRecordError, match="does not fit into the record") as read:
+        list(next(records.read(batch)).records())
+    with pytest.raises(DecodeError, match=said) as told_:
+        list(annotate_records(batch))
+    assert told_.value.offset == read.value.offset

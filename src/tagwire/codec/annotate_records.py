@@ -122,7 +122,10 @@ class _Walk:
         yield self.varint(path + "offsetDelta", "varint", "zigzag: less the base offset", last)
         yield from self.counted(path + "key", last, control=control)
         yield from self.counted(path + "value", last)
+        at = self.at
         yield self.varint(path + "headers[]", "varint", "zigzag: number of headers", last)
+        if self.read < 0:
+            raise DecodeError(f"{self.read} headers", path=path + "headers[]", offset=at)
         for number in range(self.read):
             yield from self.counted(f"{path}headers[{number}].key", last, text=True)
             yield from self.counted(f"{path}headers[{number}].value", last)
@@ -165,6 +168,8 @@ class _Walk:
         """Bytes after their length."""
         start = self.at
         size = self.read_varint(path, last)
+        if size < 0 and text:
+            raise DecodeError(f"a header's key of {size} bytes", path=path, offset=start)
         if size < 0:
             yield self.span(start, path, "bytes", "null", "varint length, zigzag; negative is null")
             return
