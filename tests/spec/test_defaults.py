@@ -170,6 +170,8 @@ def test_a_stated_default_means(kind: str, given: Any, value: Any) -> None:
         ("[]int32", [], "the default of a []int32 can only be null, not '[]'"),
         ("Point", "{}", "the default of a Point can only be null, not '{}'"),
         ("string", "\ud800", "cannot be UTF-8"),
+        ("string", ["a"], "default must be text, a number or a bool, not ['a']"),
+        ("string", {"a": 1}, "default must be text, a number or a bool, not {'a': 1}"),
         ("string", "é" * 16384, "a text of 32768 bytes: the limit is 32767"),
     ],
 )

@@ -17,7 +17,7 @@ from tagwire.errors import SpecError
 from tagwire.spec import header_versions, lifecycle
 from tagwire.spec.defaults import implicit_default, parse_default
 from tagwire.spec.json_text import parse_json
-from tagwire.spec.keys import Keys
+from tagwire.spec.keys import Keys, shown
 from tagwire.spec.model import PRIMITIVES, Field, FieldType, Message, Struct, snake_case
 from tagwire.spec.versions import HIGHEST, NONE, Versions
 
@@ -433,6 +433,9 @@ class _Parser(Keys):
         return default
 
     def _parsed_default(self, given: Any, path: str, kind: FieldType) -> Any:
+        if isinstance(given, dict) or (isinstance(given, list) and not kind.is_array):
+            self.problem(path, f"default must be text, a number or a bool, not {shown(given)}")
+            return implicit_default(kind)
         text = str(given).lower() if isinstance(given, bool) else str(given)
         try:
             return parse_default(text, kind)
