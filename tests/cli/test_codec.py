@@ -42,6 +42,22 @@ def test_unknown_tags_that_json_cannot_carry_are_told(run):
     ran = run("decode", "MetadataRequest", "--version", 12, "--hex", "0001000105" + "01aa")
     assert ran.code == 0
     assert "leaves out unknown tags" in ran.err
+    deeper = run("decode", "MetadataRequest", "--version", 12, "--hex", "02" + "00" * 16 + "00" + "010501aa" + "000000")
+    assert "leaves out unknown tags" in deeper.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("MetadataRequest", "--version", 12, "--hex", "0001008000"),  # a count in more bytes than it needs
+        ("MetadataRequest", "--version", 12, "--hex", "0001000005", "--lenient"),
+        ("ListGroupsRequest", "--version", 3, "--hex", "00", "--lenient"),
+        ("SaslHandshakeRequest", "--version", 1, "--hex", "7fff" + "ff" * 32767, "--lenient"),  # U+FFFD is three bytes
+    ],
+)
+def test_bytes_that_are_written_otherwise_are_not_taken_for_tags(run, arguments):
+    ran = run("decode", *arguments)
+    assert (ran.code, ran.err) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def decode(
         for one in found:
             document = one.document(data, lenient=lenient)
             _print_document(document, as_json)
-            _warn_of_tags(one.body, document["body"], one.version, data[one.header_end : one.end])
+            _warn_of_tags(one.body.decode(data[one.header_end : one.end], one.version, lenient=lenient))
     elif message is not None and version is not None:
         _decode_body(message, version, data, annotate=annotate, lenient=lenient, as_json=as_json)
 
@@ -111,14 +111,24 @@ def _decode_body(message: str, version: int, data: bytes, *, annotate: bool, len
         _print_spans(spans_of(kind.spec, data, version), data, as_json)
         return
     found = kind.decode(data, version, lenient=lenient)
-    doc = found.to_json(version)
-    _print_document(doc, as_json)
-    _warn_of_tags(kind, doc, version, data)
+    _print_document(found.to_json(version), as_json)
+    _warn_of_tags(found)
 
 
-def _warn_of_tags(kind: Any, document: Any, version: int, data: bytes) -> None:
-    if kind.from_json(document, version).encode(version) != data:
+def _warn_of_tags(message: Any) -> None:
+    if _has_unknown_tags(message):
         print("tagwire: the JSON form leaves out unknown tags; --annotate shows them", file=sys.stderr)
+
+
+def _has_unknown_tags(value: Any) -> bool:
+    """Whether a message, or a struct at any depth of it, has any."""
+    from tagwire.codec.classes import Structure
+
+    if isinstance(value, list):
+        return any(map(_has_unknown_tags, value))
+    if not isinstance(value, Structure):
+        return False
+    return bool(value.unknown_tags) or any(_has_unknown_tags(getattr(value, name)) for name in value._fields)
 
 
 def _print_document(document: Any, as_json: bool) -> None:
