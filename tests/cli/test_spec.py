@@ -225,6 +225,8 @@ def test_every_message_is_listed_with_the_releases_that_serve_it(run):
     requests = run("spec", "list", "--type", "request").out.splitlines()
     assert len(requests) - 1 == sum(row["type"] == "request" for row in told)
     assert requests[0].split() == ["message", "type", "key", "versions", "releases"]
+    headers = run("spec", "list", "--type", "header").out.splitlines()
+    assert headers[1].split() == ["RequestHeader", "header", "0-2", "-"]  # and no key
 
 
 def test_two_releases_are_compared_api_by_api_and_field_by_field(run):

@@ -28,10 +28,7 @@ def print_messages(kind: str | None, as_json: bool) -> None:
 
     released = _released()
     found = [message for message in map(catalog.message, catalog.names()) if kind in (None, message.type)]
-    serving = [
-        released.get(message.api_key, []) if message.api_key is not None and message.type in _SERVED else None
-        for message in found
-    ]
+    serving = [released.get(message.api_key, []) if message.type in _SERVED else None for message in found]
     if as_json:
         print_json(
             {
@@ -48,7 +45,7 @@ def print_messages(kind: str | None, as_json: bool) -> None:
         (
             message.name,
             message.type,
-            "" if message.api_key is None else str(message.api_key),
+            "" if message.api_key < 0 else str(message.api_key),
             str(message.valid_versions),
             _span(names),
         )
