@@ -19,6 +19,7 @@ from uuid import UUID
 
 from tagwire import messages, records
 from tagwire.errors import Error, ProtocolError
+from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.rpc import NEED_DATA, Connection, Gate, Request, ServerMechanism, UnsupportedApiVersions, api_name
 
 from .fake_sessions import FakeSessions
@@ -113,15 +114,15 @@ class FakePartition:
 
     def _append_messages(self, data: bytes) -> int:
         base = self.end
-        for header in records.batch_headers(data, self.dialect):
+        for header in records.batch_headers(data, self.dialect, max_decompressed=MAX_DECOMPRESSED):
             entry = bytearray(header.bytes_in(memoryview(data)))
-            records.assign_offsets(entry, self.end, 0, self.dialect)
+            records.assign_offsets(entry, self.end, 0, self.dialect, max_decompressed=MAX_DECOMPRESSED)
             self.put(bytes(entry))
         return base
 
     def put(self, data: bytes) -> int:
         """Keeps a batch at the offsets it says it has: for logs with gaps."""
-        header = next(records.batch_headers(data, self.dialect))
+        header = next(records.batch_headers(data, self.dialect, max_decompressed=MAX_DECOMPRESSED))
         self.batches.append((header.base_offset, header.next_offset, data))
         self.end = header.next_offset
         return header.base_offset

@@ -92,6 +92,17 @@ def test_message_sets_that_are_encoded_already_are_sent(cluster: FakeCluster, lo
     assert stored(log) == [(0, b"1", [(7, b"")]), (1, b"2", [])]
 
 
+def test_a_message_set_that_shrinks_a_hundredfold_is_sent(cluster: FakeCluster, log: FakePartition) -> None:
+    values = [bytes(3 << 20), b"last"]
+    data = records.write([Record(None, value) for value in values], dialect=DIALECT, compression="zstd")
+    with Producer(cluster.bootstrap, dialect=DIALECT) as producer:
+        assert producer.send_batch("t", 0, data).result().offset == 0
+        assert producer.send_batch("t", 0, data).result().offset == 2
+    entries = [entry for _, _, data in log.batches for entry in records.read(data, DIALECT)]
+    found = [record for entry in entries for record in entry.records(max_decompressed=1 << 24)]
+    assert [record.value for record in found] == values * 2
+
+
 def test_what_cannot_be_bridged_is_refused_at_once_and_named(cluster: FakeCluster, log: FakePartition) -> None:
     with Producer(cluster.bootstrap, dialect=DIALECT, register=REGISTER) as producer:
         with pytest.raises(

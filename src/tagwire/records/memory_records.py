@@ -155,13 +155,18 @@ def next_offset(data: Data, dialect: str | None = None) -> int | None:
 
 
 def assign_offsets(
-    batch: bytearray | memoryview, base_offset: int, leader_epoch: int, dialect: str | None = None
+    batch: bytearray | memoryview,
+    base_offset: int,
+    leader_epoch: int,
+    dialect: str | None = None,
+    *,
+    max_decompressed: int | None = None,
 ) -> None:
     """Gives the batch at the start of `batch`, which must be writable, its offsets in a log.
 
     Base offset and partition leader epoch stand outside the checksum, so nothing else changes; of a record batch only
     the header need be there. A message set has no leader epoch. A wrapper of magic 1 or of the int-headers format is
-    decompressed to learn how many offsets it takes.
+    decompressed to learn how many offsets it takes; `max_decompressed` bounds that.
 
     Raises UnsupportedVersionError for a wrapper of magic 0: the offsets inside are absolute, so it must be written
     anew; CorruptRecordError for a wrapper that cannot be read; ConfigError for an unknown dialect.
@@ -174,6 +179,7 @@ def assign_offsets(
     elif entry.magic == 0 and entry.compression != "none":
         raise UnsupportedVersionError("compressed messages of magic 0 hold their offsets inside, and cannot be moved")
     else:
+        entry.max_decompressed = max_decompressed
         _INT64.pack_into(batch, 0, base_offset + entry.last_offset_delta)
 
 

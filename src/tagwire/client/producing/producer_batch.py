@@ -12,6 +12,7 @@ from tagwire.client.producing.producer_id import NO_PRODUCER_ID, ProducerIdAndEp
 from tagwire.errors import EncodeError, TagwireError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
+from tagwire.records.compression import MAX_DECOMPRESSED
 
 logger = logging.getLogger("tagwire.client")
 
@@ -146,7 +147,8 @@ class ProducerBatch:
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise EncodeError(f"batch for {topic_partition} is {type(data).__name__}, not bytes")
         try:
-            headers = list(records.batch_headers(data, dialect, verify=is_unsplittable))
+            most = MAX_DECOMPRESSED  # as brokers and readers take it
+            headers = list(records.batch_headers(data, dialect, verify=is_unsplittable, max_decompressed=most))
             count = sum(header.count for header in headers)
         except TagwireError as error:
             raise EncodeError(f"batch for {topic_partition}: {error}") from error
@@ -164,7 +166,8 @@ class ProducerBatch:
         offset = 0  # where brokers expect batches that come in
         view = memoryview(batch.data)
         for header in headers:
-            records.assign_offsets(view[header.position : header.position + header.size], offset, -1, dialect)
+            entry = view[header.position : header.position + header.size]
+            records.assign_offsets(entry, offset, -1, dialect, max_decompressed=MAX_DECOMPRESSED)
             offset += header.count
         batch.size, batch.count, batch.is_unsplittable = len(data), count, is_unsplittable
         return batch
