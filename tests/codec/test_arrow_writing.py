@@ -219,6 +219,22 @@ def test_a_column_of_no_chunks_is_one_of_no_rows() -> None:
         encode_many(HEARTBEAT, pa.chunked_array([], pa.struct({"other": pa.string()})), 0)
 
 
+def test_a_dictionary_without_values_below_nulls_is_written() -> None:
+    spec = """{"type": "data", "name": "Words", "validVersions": "0", "flexibleVersions": "none", "fields": [
+        {"name": "Word", "type": "Word", "versions": "0+", "nullableVersions": "0+", "fields": [
+            {"name": "Text", "type": "string", "versions": "0+"}]}]}"""
+    texts = pa.dictionary(pa.int8(), pa.string())
+    column = pa.array([{"word": None}, {"word": None}], pa.struct({"word": pa.struct({"text": texts})}))
+    agrees(message_class(spec), column, 0)
+    assert encode_many(message_class(spec), column, 0).to_pylist() == [b"\xff", b"\xff"]
+
+
+def test_an_index_beyond_its_dictionary_is_refused() -> None:
+    broken = pa.DictionaryArray.from_arrays(pa.array([5], pa.int8()), pa.array(["a"]), safe=False)
+    with pytest.raises(EncodeError, match="group_id: Index 5 out of bounds"):
+        encode_many(HEARTBEAT, pa.StructArray.from_arrays([broken], ["group_id"]), 0)
+
+
 def test_structs_inside_are_checked_by_their_place() -> None:
     column = pa.array([{"topics": [{"partitions": [{"leader": 1}]}]}])
     with pytest.raises(EncodeError, match=r"v1, topics\[\], partitions\[\]: no field leader: .* leader_id"):

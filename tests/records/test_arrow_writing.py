@@ -293,3 +293,9 @@ def test_lists_that_contradict_themselves_are_refused(ends: list[int]) -> None:
         records.from_arrow(batch_of(headers=broken))
     with pytest.raises(EncodeError, match="column headers: its ends contradict each other"):
         records.from_arrow(batch_of(headers=broken).slice(0, 1))
+
+
+def test_an_index_beyond_its_dictionary_is_refused() -> None:
+    broken = pa.DictionaryArray.from_arrays(pa.array([5], pa.int8()), pa.array(["a"]), safe=False)
+    with pytest.raises(EncodeError, match="column value is broken: Index 5 out of bounds"):
+        records.from_arrow(pa.record_batch({"value": broken}))

@@ -177,7 +177,7 @@ class _Columns:
         if pa.types.is_null(column.type):
             column = column.cast(kind)
         if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
+            column = _decoded(column, path)
         if field.struct is not None:
             if not pa.types.is_struct(column.type):
                 raise EncodeError(f"{path}: is {column.type}, needs a struct")
@@ -234,6 +234,17 @@ def _cast(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     try:
         return column.cast(kind, safe=not pa.types.is_floating(kind))
     except pa.ArrowInvalid as error:
+        raise EncodeError(f"{path}: {error}") from None
+
+
+def _decoded(column: pa.DictionaryArray, path: str) -> pa.Array:
+    """The values of a dictionary's indices. Where it has no values, indices that are not null stand below nulls, where
+    nobody looks."""
+    if not len(column.dictionary):
+        return pa.nulls(len(column), column.type.value_type)
+    try:
+        return column.dictionary_decode()
+    except pa.ArrowIndexError as error:
         raise EncodeError(f"{path}: {error}") from None
 
 

@@ -130,6 +130,8 @@ def _binary(column: pa.Array, name: str) -> pa.Array:
         return column
     try:
         return column.cast(_PLAIN[0])
+    except pa.ArrowIndexError as error:
+        raise EncodeError(f"column {name} is broken: {error}") from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise EncodeError(f"column {name} is {column.type}, not binary or string of less than 2 GiB") from None
 
