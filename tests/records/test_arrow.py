@@ -345,3 +345,10 @@ def test_a_wrong_option_is_named(options: dict[str, Any], error: str) -> None:
 def test_records_without_arrow_do_not_import_it() -> None:
     code = "import sys; from tagwire import records; list(records.read(b'')); sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_offsets_beyond_every_record_bound_nothing_or_leave_nothing() -> None:
+    data = records.write([Record(None, b"v")] * 3, base_offset=5)
+    assert records.to_arrow(data, start_offset=-(1 << 70), end_offset=1 << 70).num_rows == 3
+    assert records.to_arrow(data, start_offset=1 << 64).num_rows == 0
+    assert records.to_arrow(data, end_offset=-(1 << 64)).num_rows == 0

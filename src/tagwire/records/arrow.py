@@ -148,8 +148,8 @@ class _Selection:
         for name, value in self.constants.items():
             if name in columns and value is None:
                 raise ConfigError(f"column {name!r} is chosen, but no {name} is given")
-        self.first = 0 if start_offset is None else start_offset
-        self.limit = _MAX_OFFSET if end_offset is None else end_offset
+        self.first = 0 if start_offset is None else min(max(start_offset, 0), _MAX_OFFSET)
+        self.limit = _MAX_OFFSET if end_offset is None else min(max(end_offset, 0), _MAX_OFFSET)
         self.microseconds = timestamp_unit == "us"
         self.control = control
         if aborted is not None and not isinstance(aborted, AbortedTransactions):
