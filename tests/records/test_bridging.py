@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tagwire import records
 from tagwire.errors import ConfigError, EncodeError
-from tagwire.records import HeaderEntry, HeaderRegister, Record
+from tagwire.records import HeaderEntry, HeaderRegister, HeaderSerdes, Record
 from tagwire.records.files import PartitionFiles, Segment, partitions
 
 DIALECT = "int-headers"
@@ -131,3 +131,19 @@ def test_names_go_there_and_back(found: list[dict[str, bytes]]) -> None:
         )
         == data
     )
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        (None, "headers are NoneType, not .key, value. pairs"),
+        ([("a",)], r"header \('a',\) is not a \(key, value\) pair"),
+        ([("a", b"", 1)], "is not a .key, value. pair"),
+    ],
+)
+def test_what_is_no_header_is_told_before_it_is_bridged_or_serialized(headers: Any, said: str) -> None:
+    with pytest.raises(EncodeError, match=said):
+        REGISTER.to_ints(headers)
+    with pytest.raises(EncodeError, match=said):
+        HeaderSerdes({"a": (bytes, int)}).serialized(headers)
+    assert HeaderSerdes({"a": (bytes, int)}).serialized([([], b"")]) == (([], b""),)  # for the writer to refuse

@@ -7,6 +7,7 @@ from typing import Any
 
 from tagwire.errors import DecodeError, EncodeError
 from tagwire.kernel.record_objects import with_headers
+from tagwire.kernel.record_writing import as_headers, as_pair
 from tagwire.records.record import HeaderKey, Record
 
 Serde = tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
@@ -24,8 +25,9 @@ class HeaderSerdes:
 
     def serialized(self, headers: Sequence[tuple[HeaderKey, Any]]) -> tuple[tuple[HeaderKey, bytes | None], ...]:
         """Headers whose values are bytes. Raises EncodeError naming the header whose serializer raised, or did not
-        give bytes."""
-        return tuple([(key, self._serialized(key, value)) for key, value in headers])
+        give bytes; or what is no header."""
+        pairs = map(as_pair, as_headers(headers, "with serializers"))
+        return tuple([(key, self._serialized(key, value)) for key, value in pairs])
 
     def deserialized(self, record: Record) -> Record:
         """`record` with objects for header values, where it has headers that are named here. Raises DecodeError naming
@@ -36,7 +38,7 @@ class HeaderSerdes:
         return with_headers(record, tuple([(key, self._deserialized(key, value, record)) for key, value in headers]))
 
     def _serialized(self, key: HeaderKey, value: Any) -> bytes | None:
-        if key not in self._serdes or value is None:
+        if not isinstance(key, str | int) or key not in self._serdes or value is None:
             return value  # type: ignore[no-any-return]
         try:
             data = self._serdes[key][0](value)

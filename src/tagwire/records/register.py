@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from tagwire.errors import EncodeError, HeaderRegisterError
 from tagwire.kernel.record_objects import is_int_key, with_headers
-from tagwire.kernel.record_writing import as_pair
+from tagwire.kernel.record_writing import as_headers, as_pair
 from tagwire.records.header_keys import RANGES, RESERVED, SPACES, HeaderKeys, range_of, ranges_of
 from tagwire.records.record import HeaderKey, Headers, Record
 
@@ -153,7 +153,7 @@ class HeaderRegister:
         """
         spelled: dict[int, HeaderKey] = {}
         found = []
-        for pair in headers:
+        for pair in as_headers(headers, of or "a record"):
             key, value = as_pair(pair, f"{of}: " if of else "")
             number = key if is_int_key(key) else self._number_of(key)
             if number is None:
