@@ -64,6 +64,8 @@ WRONG: list[tuple[str, Callable[[], Schema], str]] = [
     ("the type is unknown", lambda: Schema(Field("a", "int7")), "'int7' is no type"),
     ("the default is of another type", lambda: Schema(Field("a", "int8", default="x")), "is no int8"),
     ("the default is out of range", lambda: Schema(Field("a", "int8", default=300)), "-128 to 127"),
+    ("the default is no text", lambda: Schema(Field("a", "string", default="\ud800")), "cannot be UTF-8"),
+    ("the default is too long", lambda: Schema(Field("a", "string", default="é" * 16384)), "a text of 32768 bytes"),
     ("the default is null and the field is not", lambda: Schema(Field("a", "string", default=None)), "not nullable"),
     (
         "a name is Python's word, and another what stands for it",

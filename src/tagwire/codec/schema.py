@@ -19,7 +19,7 @@ from tagwire.codec.program import Buffer
 from tagwire.errors import SchemaError, SpecError
 from tagwire.spec import Field as ModelField
 from tagwire.spec import FieldType, Message, Struct, Versions
-from tagwire.spec.defaults import implicit_default
+from tagwire.spec.defaults import implicit_default, parse_default
 from tagwire.spec.model import INTEGER_RANGES, PRIMITIVES, Absent
 from tagwire.spec.versions import NONE
 
@@ -227,4 +227,9 @@ def _default(field: Field, kind: FieldType, path: str, *, optional: bool) -> Any
     wanted = kinds.get(kind.element)
     if wanted is None or not isinstance(given, wanted):
         raise SchemaError(f"{path}: the default {given!r} is no {kind}")
+    if kind.element == "string":
+        try:
+            parse_default(given, kind)
+        except ValueError as error:
+            raise SchemaError(f"{path}: the default is {error}") from None
     return given
