@@ -81,7 +81,7 @@ class _Walk:
         if self.flexible:
             yield from self.tag_section(tagged, absent, path)
 
-    def tag_section(self, tagged: dict[int | None, Field], absent: set[int | None], path: str) -> Iterator[Span]:
+    def tag_section(self, tagged: dict[int | None, Field], absent: set[int], path: str) -> Iterator[Span]:
         start, before = self.at, -1
         count = self.uvarint(path)
         yield self.span(
@@ -97,7 +97,7 @@ class _Walk:
             yield self.span(start, f"{path}(size)", "uvarint", str(size), "bytes of the tagged value, not plus 1")
             yield from self.tagged_value(tag, size, tagged, path)
 
-    def optional_buffer(self, tagged: dict[int | None, Field], absent: set[int | None], path: str) -> Iterator[Span]:
+    def optional_buffer(self, tagged: dict[int | None, Field], absent: set[int], path: str) -> Iterator[Span]:
         before = -1
         while True:
             start = self.at
@@ -130,7 +130,7 @@ class _Walk:
         if self.at != start + size:
             raise self.failure(path + field.attribute, f"claims {size} bytes, its value takes {self.at - start}")
 
-    def ascending(self, tag: int, before: int, absent: set[int | None], start: int, path: str) -> int:
+    def ascending(self, tag: int, before: int, absent: set[int], start: int, path: str) -> int:
         """`tag`, which may stand after the tag `before` and is not declared for other versions alone."""
         if tag > before and tag not in absent:
             return tag

@@ -227,7 +227,7 @@ def _default(field: Field, kind: FieldType, path: str, *, optional: bool) -> Any
     wanted = kinds.get(kind.element)
     if wanted is None or not isinstance(given, wanted):
         raise SchemaError(f"{path}: the default {given!r} is no {kind}")
-    if kind.element == "string":
+    if isinstance(given, str):
         try:
             parse_default(given, kind)
         except ValueError as error:
