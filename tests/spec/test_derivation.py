@@ -73,6 +73,17 @@ def test_a_message_that_has_such_fields_keeps_its_versions_and_its_dialect(diale
         assert derived(load(json.dumps(has)), has, "optional", []).reason == f"has {dialect} fields since version 1"
 
 
+@pytest.mark.parametrize(("dialect", "key"), [("optional", "versionsWithOptional"), ("tagged", "flexibleVersions")])
+@pytest.mark.parametrize("since", ["3+", "6+"])
+def test_a_message_that_has_such_fields_in_no_version_yet_gets_one(dialect: Dialect, key: str, since: str) -> None:
+    has = document(**({"flexibleVersions": "none"} | {key: since}))
+    for wanted in ("optional", "tagged"):
+        message, what = derive(has, wanted, TRACE)  # type: ignore[arg-type]
+        assert (what.version, what.dialect, message.valid_versions) == (3, dialect, Versions(0, 3))
+        assert message.fields[-1].tagged_versions.lowest == 3
+        assert derived(load(json.dumps(has)), has, "optional", []).version == 3
+
+
 def test_with_every_a_message_gets_a_version_for_the_field_alone() -> None:
     message, what = derive(document(flexibleVersions="1+"), "optional", TRACE, every=True)
     assert (what.version, str(message.fields[-1].tagged_versions)) == (3, "3+")

@@ -81,7 +81,9 @@ def derived(
     has: Dialect | None = "optional" if message.optional_versions else "tagged" if message.flexible_versions else None
     new = copy.deepcopy(dict(document))
     highest = message.valid_versions.highest
-    version = highest + 1 if has is None or every else None
+    # A spec may name versions that it does not have yet.
+    is_on = bool((message.optional_versions or message.flexible_versions) & message.valid_versions)
+    version = highest + 1 if not is_on or every else None
     if version is None and not fields:
         return Derived(new, has, None, f"has {has} fields since version {_since(message)}")
     if version is not None:
@@ -90,9 +92,9 @@ def derived(
         new["validVersions"] = str(Versions(message.valid_versions.lowest, version))
         for members in ("fields", "optionalFields", "commonStructs"):
             _extend(new.get(members), highest)
-    if has is None and version is not None:
-        _turn_on(new, message, dialect, version)
     chosen = has or dialect
+    if not is_on and version is not None:
+        _turn_on(new, message, chosen, version)
     if chosen == "optional":
         new["optionalFields"] = [*_listed(new.get("optionalFields")), *(_optional(field) for field in fields)]
     else:
