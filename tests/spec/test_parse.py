@@ -233,6 +233,7 @@ def test_null_means_that_the_key_is_absent() -> None:
         (of(INT, type="[]"), ", A: '[]' is no type"),
         (of(INT, type="point"), ", A: 'point' is no type"),
         (of(INT, fields=POINT), ", A: type int32 cannot have fields"),
+        (of(INT, type="[]int32", fields=["A"]), ", A: fields must hold objects, not 'A'"),
         (of(INT, versions=...), ", A: versions is missing"),
         (of(INT, versions=""), ", A: versions is missing"),
         (of(INT, nullableVersions="0+"), ", A: type int32 cannot be nullable"),

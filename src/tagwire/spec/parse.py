@@ -381,6 +381,8 @@ class _Parser(Keys):
         for key in ("fields", "optionalFields"):
             if raw.get(key) is not None and element in PRIMITIVES and not is_array:
                 self.problem(path, f"type {element} cannot have {key}")
+            elif element in PRIMITIVES:
+                self.objects(raw, key, path)  # of no meaning, as in Kafka's generator
         return FieldType(element, is_array)
 
     def _nullability(self, raw: dict[str, Any], path: str, kind: FieldType) -> Versions:
