@@ -14,7 +14,7 @@ import pytest
 from tagwire.broker import Broker
 from tagwire.client import Admin, Committed, NewTopic, Producer, Reader
 from tagwire.client.aio import AsyncClient, AsyncProducer, AsyncReader
-from tagwire.errors import ConfigError, ConnectError, KafkaError, TagwireError
+from tagwire.errors import ConfigError, ConnectError, DecodeError, KafkaError, SchemaRegistryError, TagwireError
 
 from .test_aio_client import Main, run  # noqa: F401
 
@@ -86,6 +86,56 @@ def test_whichever_step_of_reading_is_cancelled_nothing_is_lost_or_given_twice(
             await reader.close()
             assert len(client._core.network.connections) == 0  # its own are its own
         assert sorted(values) == sorted(b"%d" % number for number in range(COUNT))
+
+    run(main)
+
+
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+def test_records_whose_decoding_is_cancelled_or_fails_are_given_by_the_next_step(
+    bootstrap: str,
+    end: str,
+    monkeypatch: pytest.MonkeyPatch,
+    run: Main,  # noqa: F811
+) -> None:
+    to_thread = asyncio.to_thread
+
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def never_done(call: object) -> None:
+            begun.set()
+            if end == "failed":
+                raise SchemaRegistryError("the registry is away")
+            await asyncio.Event().wait()
+
+        schema = {"format": "avro", "schema": '"string"'}
+        start, options = {("t", 0): COUNT // 3 - 100}, {"value_format": schema, "bad_values": "null"}
+        async with AsyncReader(bootstrap, start, stop_at_end=True, **options) as reader:  # type: ignore[arg-type]
+            records = reader.records()
+            monkeypatch.setattr(asyncio, "to_thread", never_done)
+            step = asyncio.create_task(anext(records))  # type: ignore[arg-type]
+            await begun.wait()
+            step.cancel()
+            (found,) = await asyncio.gather(step, return_exceptions=True)
+            assert isinstance(found, SchemaRegistryError if end == "failed" else asyncio.CancelledError)
+            monkeypatch.setattr(asyncio, "to_thread", to_thread)
+            assert [record.offset async for record in records] == [*range(COUNT // 3 - 100, COUNT // 3)]
+
+    run(main)
+
+
+def test_an_error_among_records_is_raised_by_every_step_until_it_is_sought_over(bootstrap: str, run: Main) -> None:  # noqa: F811
+    schema = {"format": "avro", "schema": '"string"'}  # of which no value is one
+
+    async def main() -> None:
+        async with AsyncReader(bootstrap, {("t", 0): 0}, stop_at_end=True, value_format=schema) as reader:
+            records = reader.records()
+            for _ in range(3):
+                with pytest.raises(DecodeError, match="t-0@0"):
+                    await anext(records)
+            await reader.seek(("t", 0), COUNT // 3)
+            with pytest.raises(StopAsyncIteration):
+                await anext(records)
 
     run(main)
 

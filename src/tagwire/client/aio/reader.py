@@ -192,10 +192,12 @@ class AsyncRecords:
         while True:
             try:
                 record = next(self._there, None)
-            except Undecoded as due:
-                await asyncio.to_thread(due.call)
+            except (Undecoded, TagwireError) as error:
                 assert self._reading is not None
-                self._there = self._reading.there()
+                self._there = self._reading.there()  # before anything else ends this: what it ended, the next step asks
+                if isinstance(error, TagwireError):
+                    raise
+                await asyncio.to_thread(error.call)
                 continue
             if record is not None:
                 return record
