@@ -14,6 +14,8 @@ import pytest
 from tagwire.broker import Broker
 from tagwire.client import Admin, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
 from tagwire.client.aio import AsyncClient, AsyncConsumer, AsyncProducer
+from tagwire.client.consuming import consumer_work
+from tagwire.client.scheduling import NEVER, Wait
 from tagwire.errors import ConsumerStateError, TagwireError, WakeupError
 
 from .test_aio_client import Main, run  # noqa: F401
@@ -95,6 +97,41 @@ def test_methods_of_a_listener_are_awaited_and_may_use_the_consumer(bootstrap: s
             await consumer.subscribe("t", listener)
             assert len(await consumer.consume(2, 30)) == 2
         assert told == ["t-0", "t-1", "revoked"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("call", ["seek", "assign"])
+def test_a_position_whose_look_up_is_cancelled_does_not_move_later(
+    bootstrap: str,
+    call: str,
+    monkeypatch: pytest.MonkeyPatch,
+    run: Main,  # noqa: F811
+) -> None:
+    look_up = consumer_work.resolved
+    is_held = True
+
+    async def held(*arguments: object) -> object:
+        await Wait(lambda: not is_held, NEVER)
+        return await look_up(*arguments)  # type: ignore[arg-type]
+
+    async def main() -> None:
+        nonlocal is_held
+        is_held = True
+        async with AsyncConsumer(bootstrap, max_poll_records=10) as consumer:
+            await consumer.assign({("t", 0): 0})
+            assert [record.offset for record in await consumer.poll(5)] == [*range(10)]
+            monkeypatch.setattr(consumer_work, "resolved", held)
+            move = consumer.seek(("t", 0), "latest") if call == "seek" else consumer.assign({("t", 1): "latest"})
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(move, 0.05)
+            is_held = False
+            monkeypatch.setattr(consumer_work, "resolved", look_up)
+            while any(isinstance(key, asyncio.Future) for key in consumer._core.tasks._tasks):
+                consumer._task.wakeup()
+                await asyncio.sleep(0.005)
+            assert [record.offset for record in await consumer.poll(5)] == [*range(10, 20)]
+            assert consumer.assignment() == {("t", 0)}
 
     run(main)
 

@@ -439,6 +439,21 @@ def test_nothing_is_fetched_before_the_listener_has_heard_of_a_partition() -> No
     assert fetched == [0]
 
 
+def test_what_is_unread_of_a_partition_that_is_assigned_from_elsewhere_is_not_given() -> None:
+    room = Room()
+    room.fill(30)
+    consumer = room.consumer()
+    consumer.call(consumer.core.assign({AT: 0}))
+    reader = consumer.call(consumer.core.read())
+    assert [next(reader).offset for _ in range(3)] == [0, 1, 2]
+    consumer.call(consumer.core.assign([AT]))  # goes on
+    assert [next(reader).offset for _ in range(3)] == [3, 4, 5]
+    consumer.call(consumer.core.assign({AT: 20}))
+    assert consumer.call(consumer.core.position(AT, 0)) == 20
+    assert list(reader) == []
+    assert offsets(consumer.drained(10)) == [*range(20, 30)]
+
+
 def test_an_interrupted_call_is_as_if_it_had_not_been() -> None:
     room = Room()
     room.fill(30)

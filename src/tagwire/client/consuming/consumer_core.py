@@ -17,7 +17,7 @@ from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
 from tagwire.client.config import seconds, wrong
 from tagwire.client.consuming.consumer_commits import CommitCallback
 from tagwire.client.consuming.consumer_settings import ConsumerSettings
-from tagwire.client.consuming.consumer_work import ConsumerWork
+from tagwire.client.consuming.consumer_work import ConsumerWork, Move
 from tagwire.client.consuming.given_records import GivenRecords
 from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind, RebalanceListener
 from tagwire.client.core_host import CoreHost
@@ -121,8 +121,7 @@ class ConsumerCore:
         self._given.note_consumed()
         if self._settings.auto_commit:
             await self._commit_quietly(self._network.deadline())
-        await self._do(lambda deadline: self.work.assign_by_hand(partitions, deadline))
-        self._given.drop_unassigned()
+        await self._move(lambda deadline, move: self.work.assign_by_hand(partitions, deadline, move))
 
     async def unsubscribe(self) -> None:
         """As `Consumer.unsubscribe`."""
@@ -328,8 +327,16 @@ class ConsumerCore:
         await self._seek(dict.fromkeys(self._assigned(partitions), offset))
 
     async def _seek(self, positions: Mapping[TopicPartition, object]) -> None:
-        await self._do(lambda _: self.work.seek(positions))
-        self._given.drop(positions.keys())
+        await self._move(lambda _, move: self.work.seek(positions, move))
+
+    async def _move(self, function: Callable[[float, Move], Work[None]]) -> None:
+        """`_do`, of what makes partitions go on elsewhere: not later on, where this is given up before it has."""
+        move = Move()
+        try:
+            await self._do(lambda deadline: function(deadline, move))
+        finally:
+            move.is_given_up = True
+            self._given.drop(move.moved)
 
     async def pause(self, partitions: object, *, is_paused: bool) -> None:
         """As `Consumer.pause` and `resume`."""

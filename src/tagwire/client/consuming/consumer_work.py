@@ -63,6 +63,21 @@ class Failure:
         self.is_taken = False
 
 
+class Move:
+    """What the application asks for that makes partitions go on elsewhere.
+
+    Attributes:
+        is_given_up: whether nobody waits for it any more, such as a task that was cancelled: nothing moves then.
+        moved: the partitions that go on elsewhere since, or are gone.
+    """
+
+    __slots__ = ("is_given_up", "moved")
+
+    def __init__(self) -> None:
+        self.is_given_up = False
+        self.moved: Collection[TopicPartition] = ()
+
+
 class ConsumerWork:
     """The consumer beside the application.
 
@@ -320,7 +335,7 @@ class ConsumerWork:
         self.subscription.subscribe(topics, pattern)
         self._membership, self.has_listener = membership, has_listener
 
-    async def assign_by_hand(self, partitions: object, deadline: float) -> None:
+    async def assign_by_hand(self, partitions: object, deadline: float, move: Move) -> None:
         """Takes partitions in the place of those before, from any form that `Consumer.assign` takes."""
         starts: Mapping[TopicPartition, object] = {}
         if isinstance(partitions, Mapping):
@@ -334,7 +349,11 @@ class ConsumerWork:
             )
         self.subscription.require_kind(SubscriptionType.USER_ASSIGNED)
         offsets = await self._resolved(starts)
-        self._release(self.subscription.assigned.keys() - set(named))
+        if move.is_given_up:
+            return
+        gone = self.subscription.assigned.keys() - set(named)
+        move.moved = gone | offsets.keys()
+        self._release(gone)
         self.subscription.assign_by_hand(named)
         self._begin(offsets)
 
@@ -374,12 +393,15 @@ class ConsumerWork:
 
     # What the application asks for: positions ----------------------------------------------------------------------
 
-    async def seek(self, positions: Mapping[TopicPartition, object]) -> None:
+    async def seek(self, positions: Mapping[TopicPartition, object], move: Move) -> None:
         """Goes on at a position in each partition. Raises KeyError for one that is not assigned, and as
         `Client.list_offsets`."""
         for partition in positions:
             self.subscription.require(partition)
-        self._begin(await self._resolved(positions))
+        offsets = await self._resolved(positions)
+        if not move.is_given_up:
+            move.moved = offsets.keys()
+            self._begin(offsets)
 
     async def rewind(self) -> None:
         """Fetches anew what the application is not done with."""

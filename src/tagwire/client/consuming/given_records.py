@@ -131,10 +131,6 @@ class GivenRecords:
         self.gathered = [record for record in self.gathered if _partition(record) not in partitions]
         return unread
 
-    def drop_unassigned(self) -> None:
-        """Gives nothing more of partitions that are gone."""
-        self.drop({*map(_partition, self._unread())} - self._subscription.assigned.keys())
-
     def forget(self) -> None:
         """Gives nothing more of all that it has."""
         self._read.clear()
