@@ -309,6 +309,33 @@ def test_a_listener_commits_nothing_that_was_fetched_and_not_read() -> None:
     assert room.committed == {AT: 3, OTHER: 0}
 
 
+def test_a_listener_hears_of_what_goes_though_the_commit_before_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[Sequence[TopicPartition]] = []
+
+    class Told(RebalanceListener):
+        def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            told.append(partitions)
+
+    def interrupted(*arguments: object) -> object:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    room = Room(2)
+    consumer = two_partitions_fetched(room, Told(), auto_commit=True)
+    given = consumer.drained(10)
+    consumer.call(consumer.core.rejoin("a test"))
+    room.pass_time(1.0)
+    monkeypatch.setattr(consumer, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.poll(0.0)
+    assert told == []
+    consumer.poll(0.0)
+    assert told == [[AT, OTHER]]
+    assert sum(room.committed.values()) == len(given)
+
+
 @pytest.mark.parametrize("auto_commit", [True, False])
 def test_what_is_given_while_its_partition_is_taken_away_is_committed(auto_commit: bool) -> None:
     room, listener = Room(2), Committing()

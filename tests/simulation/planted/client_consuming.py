@@ -118,9 +118,9 @@ CONSUMING = (
         "revoked-and-still-given",
         (
             Edit(
-                "tagwire.client.consuming.consumer_core:ConsumerCore._rebalance",
-                "            if event.kind is not RebalanceKind.ASSIGNED:\n"
-                "                self._given.drop(event.partitions)\n",
+                "tagwire.client.consuming.consumer_core:ConsumerCore._rebalanced",
+                "        if event.kind is not RebalanceKind.ASSIGNED:\n"
+                "            self._given.drop(event.partitions)\n",
                 "",
             ),
             Edit(

@@ -279,18 +279,27 @@ class ConsumerCore:
             raise self.work.breakdown.with_traceback(None)
 
     async def _rebalance(self, event: RebalanceEvent) -> None:
+        is_begun = False
         try:
             if event.kind is RebalanceKind.REVOKED and self._settings.auto_commit:
                 await self._commit_quietly(self._network.deadline())
+            is_begun = True
             await self._tell_listener(event.kind, event.partitions)
+        except Exception:
+            is_begun = True
+            raise
         finally:
-            # After the listener: what it commits ends where this begins.
-            if event.kind is not RebalanceKind.ASSIGNED:
-                self._given.drop(event.partitions)
-            event.is_done = True
-            if event in self.work.events:  # the listener may have unsubscribed
-                self.work.events.remove(event)
-            await self._do(lambda _: self.work.settled(event))
+            if is_begun:  # else it was interrupted, or cancelled, and all of it is the next call's
+                await self._rebalanced(event)
+
+    async def _rebalanced(self, event: RebalanceEvent) -> None:
+        # After the listener: what it commits ends where this begins.
+        if event.kind is not RebalanceKind.ASSIGNED:
+            self._given.drop(event.partitions)
+        event.is_done = True
+        if event in self.work.events:  # the listener may have unsubscribed
+            self.work.events.remove(event)
+        await self._do(lambda _: self.work.settled(event))
 
     async def _tell_listener(self, kind: RebalanceKind, partitions: Collection[TopicPartition]) -> None:
         if self._listener is None or not (partitions or kind is RebalanceKind.ASSIGNED):
