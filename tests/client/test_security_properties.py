@@ -248,6 +248,15 @@ def test_certificates_may_stand_in_properties(certificates: Certificates, family
             assert client.metadata().cluster_id == "fake"
 
 
+def test_certificates_may_have_comments_in_any_language(certificates: Certificates) -> None:
+    comment = "# F\u0151tan\u00fas\u00edtv\u00e1ny \udc80\n"
+    authority, chain, key = (comment + text for text in texts(certificates))
+    with FakeCluster(tls=certificates.server(mutual=True)) as cluster:
+        own = {"ssl_ca_pem": authority, "ssl_certificate_pem": chain, "ssl_key_pem": key}
+        with Client(cluster.bootstrap, security_protocol="SSL", **own) as client:  # type: ignore[arg-type]
+            assert client.metadata().cluster_id == "fake"
+
+
 def test_a_broker_is_believed_that_nobody_vouches_for_where_that_is_asked_for(certificates: Certificates) -> None:
     with FakeCluster(tls=certificates.server(certificates.elsewhere)) as cluster:
         given = {"bootstrap.servers": cluster.bootstrap, "security.protocol": "SSL"}
@@ -259,6 +268,7 @@ def test_wrong_certificates_are_told_without_their_text(certificates: Certificat
     authority, chain, key = texts(certificates)
     wrong = [
         ({"ssl_ca_pem": "hunter2"}, "ssl_ca_pem: "),
+        ({"ssl_ca_pem": "h\u00fcnter2"}, "ssl_ca_pem: "),
         ({"ssl_ca_pem": authority, "ssl_cafile": "/x"}, "ssl_ca_pem: has no effect beside ssl_cafile"),
         ({"ssl_certificate_pem": chain}, "ssl_certificate_pem: "),
         ({"ssl_certificate_pem": chain, "ssl_key_pem": key[:-200]}, "ssl_certificate_pem: "),

@@ -48,8 +48,10 @@ class PemTexts:
             if text is not None and len(text) > MAX_PEM:
                 raise ConfigError(f"{option}: has {len(text)} characters; {MAX_PEM} are the most")
         if self.authorities is not None:
+            # Bundles have comments in any language, of which Python wants none.
+            text = self.authorities.encode("ascii", "replace").decode("ascii")
             try:
-                context.load_verify_locations(cadata=self.authorities)
+                context.load_verify_locations(cadata=text)
             except (ssl.SSLError, ValueError) as error:
                 raise ConfigError(f"ssl_ca_pem: {getattr(error, 'reason', None) or 'no certificates of PEM'}") from None
         if self.chain is not None:
@@ -64,7 +66,7 @@ NO_TEXTS: Final = PemTexts()
 def _load_chain(context: ssl.SSLContext, text: str, password: str | None) -> None:
     descriptor, path, is_named = _private_file()
     try:
-        with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
+        with open(descriptor, "w", encoding="utf-8", errors="replace", closefd=False) as file:
             file.write(text)
         # A function: without one, OpenSSL asks the terminal for the password of an encrypted key.
         context.load_cert_chain(path, None, lambda: password or "")
