@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tagwire.escaping import printable
 
 if TYPE_CHECKING:
     from tagwire.partitions import TopicPartition
+
+AnyError = TypeVar("AnyError", bound=Exception)
 
 
 class TagwireError(Exception):
@@ -88,6 +90,12 @@ class UnsupportedVersionError(TagwireError):
 
 class ConfigError(TagwireError):
     """An option is wrong. The text names the option, its value and what is allowed."""
+
+
+def afresh(error: AnyError) -> AnyError:
+    """An error that was raised before, to be raised again: without where that was. Each time would make its traceback
+    longer, and keep what those frames hold."""
+    return error.with_traceback(None)
 
 
 def no_such_option(name: str, known: Iterable[str]) -> ConfigError:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
+from tagwire import records
 from tagwire.broker import Broker
-from tagwire.client import Admin, NewTopic
+from tagwire.client import Admin, Consumer, NewTopic, Producer, Reader
 from tagwire.client.admin import groups as admin_groups
 from tagwire.client.consuming.topic_names import TopicNames
+from tagwire.errors import CorruptRecordError, Error, KafkaError, ProducerFencedError, TagwireError
+from tagwire.records import Record
+
+from .fake_broker import FakeCluster
+from .produce_responses import refusing
 
 FEW, MANY = 40, 160
 LINEAR = 1.5 * MANY / FEW
@@ -82,3 +92,50 @@ def test_names_of_topics_are_taken_with_as_much_work_for_each_however_many_there
         return counted
 
     assert resolve(MANY) <= LINEAR * max(resolve(FEW), FEW)
+
+
+def depth_of(kind: type[TagwireError], call: Callable[[], object]) -> int:
+    """How many frames the traceback has of what a call raises."""
+    with pytest.raises(kind) as caught:
+        call()
+    return len(list(traceback.walk_tb(caught.value.__traceback__)))
+
+
+@pytest.mark.parametrize("of", ["deliveries", "rows", "poll", "reader", "fenced"])
+def test_an_error_that_is_raised_again_and_again_does_not_gather_where_it_was_raised(of: str) -> None:
+    with ExitStack() as stack:
+        cluster = stack.enter_context(FakeCluster())
+        (log,) = cluster.topic("t")
+        log.append(bytearray(records.write([Record(None, b"0")])))
+        log.batches[0] = (*log.batches[0][:2], log.batches[0][2][:-1] + b"x")
+        kind: type[TagwireError] = CorruptRecordError
+        if of in ("deliveries", "rows"):
+            kind = KafkaError
+            cluster.script("Produce", refusing(Error.TOPIC_AUTHORIZATION_FAILED))
+            producer = stack.enter_context(Producer(cluster.bootstrap))
+            rows = pa.RecordBatch.from_pydict({"value": [b"v"]})
+            call: Callable[[], object] = (
+                producer.send("t", b"v").result if of == "deliveries" else producer.send_arrow("t", rows).result
+            )
+            with pytest.raises(KafkaError):
+                producer.flush()
+        elif of == "poll":
+            consumer = stack.enter_context(Consumer(cluster.bootstrap))
+            consumer.assign({("t", 0): 0})
+            call = partial(consumer.poll, 5)
+        elif of == "reader":
+            call = partial(next, stack.enter_context(Reader(cluster.bootstrap, {("t", 0): 0})))
+        else:
+            kind = ProducerFencedError
+            broker = stack.enter_context(Broker(fsync="never"))
+            options = {"transactional_id": "id"}
+            producer = stack.enter_context(Producer(broker.bootstrap, **options))  # type: ignore[arg-type]
+            producer.init_transactions()
+            producer.begin_transaction()
+            with Producer(broker.bootstrap, **options) as other:  # type: ignore[arg-type]
+                other.init_transactions()
+            with pytest.raises(ProducerFencedError):
+                producer.send_offsets({("t", 0): 0}, "g")
+            call = partial(producer.send, "t", b"v")
+        depth_of(kind, call)
+        assert depth_of(kind, call) == depth_of(kind, call)

@@ -18,7 +18,7 @@ from tagwire.client.decoding import arrow_batches, record_batches
 from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchBuffer, FetchFailure, FetchPosition
 from tagwire.client.reader_settings import DecodingSettings
 from tagwire.client.record_decoder import Decoder
-from tagwire.errors import TagwireError
+from tagwire.errors import TagwireError, afresh
 from tagwire.records import Record
 
 if TYPE_CHECKING:
@@ -496,7 +496,7 @@ class FetchCollector:
         self._broken = {position: one for position, one in self._broken.items() if self._is_broken(position)}
         for position, (_, error) in self._broken.items():
             if not position.is_paused:
-                raise error
+                raise afresh(error)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

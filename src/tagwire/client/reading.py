@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tagwire.client.option_types import of_type
 from tagwire.client.reader_core import ReaderCore
-from tagwire.errors import ConfigError, TagwireError
+from tagwire.errors import ConfigError, TagwireError, afresh
 from tagwire.records import HeaderSerdes, Record
 from tagwire.records.interceptors import ConsumerInterceptor
 
@@ -27,7 +27,7 @@ class BatchReading:
         """The next batch; None at the end. What is raised is raised again, until `sought`; but for Undecoded, after
         which it is called again."""
         if self._failure is not None:
-            raise self._failure
+            raise afresh(self._failure)
         try:
             while not self._has_ended:
                 batch = self._core.batch()

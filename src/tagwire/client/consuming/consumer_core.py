@@ -30,7 +30,7 @@ from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_ranges import Lag
 from tagwire.client.producing.transaction_manager import GroupMetadata
 from tagwire.client.scheduling import NEVER, Tasks, Work
-from tagwire.errors import ConsumerStateError, TagwireError, WakeupError
+from tagwire.errors import ConsumerStateError, TagwireError, WakeupError, afresh
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
@@ -276,7 +276,7 @@ class ConsumerCore:
             self._host.wakeup()
             raise failure.error
         if self.work.breakdown is not None:
-            raise self.work.breakdown.with_traceback(None)
+            raise afresh(self.work.breakdown)
 
     async def _rebalance(self, event: RebalanceEvent) -> None:
         is_begun = False

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 from tagwire.client.producing.producer_batch import NO_OFFSET, ProducerBatch, run_callback
-from tagwire.errors import TagwireError
+from tagwire.errors import TagwireError, afresh
 from tagwire.partitions import TopicPartition
 
 
@@ -82,7 +82,7 @@ class BatchDelivery:
         if batch.parts:
             batch, index = batch.part_of(index)
         if batch.error is not None:
-            raise batch.error
+            raise afresh(batch.error)
         offset = batch.base_offset + index if batch.base_offset >= 0 else NO_OFFSET
         return RecordMetadata(*batch.topic_partition, offset)
 
@@ -127,7 +127,7 @@ class BatchesDelivery:
         """Where the rows are, once all are done. Raises why the first rows that are failed are."""
         error = self._failure()
         if error is not None:
-            raise error
+            raise afresh(error)
         found: dict[TopicPartition, tuple[int, int]] = {}
         for leaf in self._leaves():
             if leaf.base_offset >= 0:

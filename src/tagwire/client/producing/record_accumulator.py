@@ -14,7 +14,7 @@ from tagwire.client.config import ProduceSettings
 from tagwire.client.producing.batch_delivery import BatchDelivery
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.producer_batch import Completion, ProducerBatch
-from tagwire.errors import BufferFullError, RequestTimeoutError, TagwireError, TransactionStateError
+from tagwire.errors import BufferFullError, RequestTimeoutError, TagwireError, TransactionStateError, afresh
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
@@ -138,7 +138,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
                 finally:
                     self.on_room(self._now() - began, self.has_room(size))
             if self.refusal is not None:
-                raise self.refusal
+                raise afresh(self.refusal)
 
     async def _await_room(self, size: int, until: float) -> None:
         while self.refusal is None and not self.has_room(size):

@@ -47,6 +47,7 @@ from tagwire.errors import (
     TagwireError,
     TransactionStateError,
     UnsupportedVersionError,
+    afresh,
 )
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import (
@@ -146,7 +147,7 @@ class TransactionManager(NonIdempotent):
         if self.state in states:
             return
         if self.last_error is not None:
-            raise self.last_error
+            raise afresh(self.last_error)
         raise TransactionStateError(f"{what}: {self.state.value}")
 
     def begin(self) -> None:
