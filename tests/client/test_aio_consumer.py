@@ -7,7 +7,9 @@ import gc
 import inspect
 import time
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pytest
 
@@ -17,6 +19,7 @@ from tagwire.client.aio import AsyncClient, AsyncConsumer, AsyncProducer
 from tagwire.client.consuming import consumer_work
 from tagwire.client.scheduling import NEVER, Wait
 from tagwire.errors import ConsumerStateError, TagwireError, WakeupError
+from tagwire.records import Record
 
 from .test_aio_client import Main, run  # noqa: F401
 
@@ -136,6 +139,22 @@ def test_a_position_whose_look_up_is_cancelled_does_not_move_later(
     run(main)
 
 
+def test_the_next_call_is_woken_by_its_own_task_and_none_by_who_outlives_it(bootstrap: str, run: Main) -> None:  # noqa: F811
+    consumers: list[AsyncConsumer] = []
+
+    async def main() -> None:
+        async with AsyncConsumer(bootstrap) as consumer:
+            consumers.append(consumer)
+            await consumer.assign({("t", 0): "latest"})
+            consumer.wakeup()
+            with pytest.raises(WakeupError):
+                await consumer.poll(0)
+            assert await consumer.poll(0) == []
+
+    run(main)
+    consumers[0].wakeup()
+
+
 def test_two_tasks_at_a_time_are_refused_and_another_one_wakes_it(bootstrap: str, run: Main) -> None:  # noqa: F811
     async def main() -> None:
         async with AsyncConsumer(bootstrap) as consumer:
@@ -236,6 +255,25 @@ def test_closing_again_does_nothing_and_nobody_closing_is_told_of(bootstrap: str
             gc.collect()
         assert [str(each.message).split(":")[0] for each in caught] == ["an AsyncConsumer of 127.0.0.1"]
         await asyncio.sleep(0)
+
+    run(main)
+
+
+def test_what_is_closed_is_collected_though_its_own_interceptors_know_it(bootstrap: str, run: Main) -> None:  # noqa: F811
+    def changed(known: list[object], record: Record) -> Record:
+        return record
+
+    async def main() -> None:
+        known: list[object] = []
+        consumer = AsyncConsumer(bootstrap, interceptors=[partial(changed, known)])
+        producer = AsyncProducer(bootstrap, interceptors=[partial(changed, known)])
+        known += [consumer, producer]
+        left = [weakref.ref(each) for each in (consumer, producer)]
+        for each in (consumer, producer):
+            await each.close()
+        del consumer, producer, each, known
+        gc.collect()
+        assert [each() for each in left] == [None, None]
 
     run(main)
 

@@ -132,7 +132,7 @@ class AsyncConsumer(AsyncCoreOwner):
 
     def wakeup(self) -> None:
         """Has the call that waits for records raise WakeupError, or the next one if none does. From any thread."""
-        self._task.driver.loop.call_soon_threadsafe(self._core.wakeup)
+        self._core.wakeup(self._task.driver.wakeup)
 
     # Positions -----------------------------------------------------------------------------------------------------
 

@@ -201,7 +201,7 @@ class Consumer(CoreOwner):
 
     def wakeup(self) -> None:
         """Has the call that waits for records raise WakeupError, or the next one if none does. From any thread."""
-        self._core.wakeup()
+        self._core.wakeup(self._thread.wakeup)
 
     # Positions -----------------------------------------------------------------------------------------------------
 

@@ -189,10 +189,10 @@ class ConsumerCore:
             deadline, lambda now: self._given.batch(flush=now >= held_until or not self._given.has_more), held_until
         )
 
-    def wakeup(self) -> None:
-        """As `Consumer.wakeup`; for any thread."""
-        self.work.is_woken = True
-        self._host.wakeup()
+    def wakeup(self, wake: Callable[[], None]) -> None:
+        """As `Consumer.wakeup`; for any thread, from which `wake` lets the host look for something to do."""
+        self.work.is_woken = True  # at once: the next call may be the same task's
+        wake()
 
     async def rewind(self) -> None:
         """A call that gives records was interrupted: what it took and did not give is to be fetched again."""
