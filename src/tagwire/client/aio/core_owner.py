@@ -44,6 +44,7 @@ class AsyncCoreOwner(AsyncClientOwner):
         finally:
             self._is_closed = True
             self._task.stop()
+            self._collected.detach()  # what is closed has nothing left to be collected for, and is kept by nobody
             await super().close()
 
     def __del__(self) -> None:
