@@ -259,6 +259,22 @@ def test_closing_again_does_nothing_and_nobody_closing_is_told_of(bootstrap: str
     run(main)
 
 
+def test_closing_what_another_task_is_closing_does_not_keep_that_from_its_commit(bootstrap: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        consumer = member(bootstrap, f"g-both-{id(run)}", max_poll_records=10)
+        await consumer.subscribe("t")
+        assert len(await consumer.poll(30)) == 10
+        first, second = await asyncio.gather(consumer.close(), consumer.close(), return_exceptions=True)
+        assert first is None
+        assert isinstance(second, ConsumerStateError)
+        await consumer.close()
+        async with AsyncConsumer(bootstrap, group=f"g-both-{id(run)}") as other:
+            committed = await other.committed([("t", 0), ("t", 1)])
+        assert sum(each.offset for each in committed.values()) == 10
+
+    run(main)
+
+
 def test_what_is_closed_is_collected_though_its_own_interceptors_know_it(bootstrap: str, run: Main) -> None:  # noqa: F811
     def changed(known: list[object], record: Record) -> Record:
         return record

@@ -330,8 +330,9 @@ class Consumer(CoreOwner):
                 is True but for static members of classic groups (KIP-1092).
 
         Raises:
-            What the listener raises.
+            What the listener raises. ConsumerStateError: another thread or task is closing it.
         """
+        self._core.require_closable(threading.get_ident())
         self._end(lambda: self._exclusively(self._core.close(timeout, leaves=leave)))
 
     # Parts ---------------------------------------------------------------------------------------------------------

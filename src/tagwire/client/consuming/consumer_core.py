@@ -69,7 +69,7 @@ class ConsumerCore:
         self._listener: RebalanceListener | None = None
         # Whether the listener is being called: what it calls itself tells it of nothing more.
         self._is_telling = False
-        self._is_closed = False
+        self._is_closing = self._is_closed = False
         self._reads_batches: bool | None = None
         self._users: dict[str, Hashable] = {}
 
@@ -433,9 +433,16 @@ class ConsumerCore:
 
     # The end -------------------------------------------------------------------------------------------------------
 
+    def require_closable(self, user: Hashable) -> None:
+        """Raises ConsumerStateError where another user's `close` is not over: it commits and leaves, and then ends what
+        it does that with."""
+        if self._is_closing and self._users.get("user", user) != user:
+            raise ConsumerStateError("another thread or task is closing the consumer")
+
     async def close(self, timeout: float, *, leaves: bool | None) -> None:
         """As `Consumer.close`; the host is stopped afterwards."""
         deadline = self._until(timeout)
+        self._is_closing = True
         try:
             await self._give_up(deadline, _CLOSED, leaves=leaves)
         finally:
