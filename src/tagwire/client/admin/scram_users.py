@@ -15,6 +15,7 @@ from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.config import wrong
+from tagwire.client.option_types import credential_fault
 from tagwire.errors import ConfigError, KafkaError
 from tagwire.escaping import told
 from tagwire.rpc.scram import MAX_SET_ITERATIONS, MIN_ITERATIONS, SCRAM_NUMBERS, salted_password
@@ -181,6 +182,8 @@ def _check(given: UserScramCredentialAlteration) -> None:
     where = f"of user {told(given.user)!r}"
     if not isinstance(given.password, str) or not given.password:
         raise ConfigError(f"password {where}: needs text that is not empty")
+    if (problem := credential_fault(given.password)) is not None:
+        raise ConfigError(f"password {where}: {problem}")
     iterations = arguments.whole(given.iterations)
     if iterations is None or not MIN_ITERATIONS <= iterations <= MAX_SET_ITERATIONS:
         raise wrong(
