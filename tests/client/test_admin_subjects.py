@@ -29,6 +29,7 @@ from tagwire.errors import (
     RemoteProtocolError,
     UnsupportedVersionError,
 )
+from tagwire.spec.api_keys import ApiKey
 
 from .admin_responses import SERVED, Looked
 from .fake_broker import Close, FakeCluster
@@ -361,3 +362,27 @@ def test_what_a_broker_is_too_old_for_is_told_with_the_release_that_has_it(
 def test_a_cluster_is_described_by_metadata_where_there_is_nothing_newer(admin: Admin) -> None:
     found = admin.describe_cluster()
     assert (found.cluster_id, sorted(found.brokers)) == ("fake", [0, 1])
+
+
+def test_all_leaders_are_elected_though_a_topic_has_gone_meanwhile(cluster: FakeCluster, admin: Admin) -> None:
+    cluster.topic("gone")
+    kind = messages.ElectLeadersResponse
+
+    def elected(message: Any) -> Any:
+        codes = {"t": [Error.NONE, Error.ELECTION_NOT_NEEDED], "gone": [Error.UNKNOWN_TOPIC_OR_PARTITION]}
+        results = [
+            kind.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    kind.PartitionResult(partition_id=index, error_code=codes[topic.topic][index], error_message=None)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in message.topic_partitions
+        ]
+        return kind(replica_election_results=results)
+
+    cluster.serve({ApiKey.ELECT_LEADERS: (0, 2)}, {"ElectLeaders": elected})
+    assert admin.elect_leaders() == {AT: True, TopicPartition("t", 1): False}
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.elect_leaders(partitions="gone")

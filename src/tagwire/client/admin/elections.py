@@ -35,7 +35,7 @@ class Elections(AdminApi):
         else:
             wanted = await self._partitions("partitions", partitions)
 
-        async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, bool]:
+        async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, bool | None]:
             request = kind(
                 election_type=ELECTION_TYPES[election_type],
                 topic_partitions=[
@@ -53,13 +53,15 @@ class Elections(AdminApi):
                 return
             for topic in response.replica_election_results:
                 for each in topic.partition_result:
-                    is_elected = each.error_code != Error.ELECTION_NOT_NEEDED
-                    at, code = TopicPartition(topic.topic, each.partition_id), each.error_code if is_elected else 0
-                    yield ApiResult(at, code, each.error_message, is_elected)
+                    at, code = TopicPartition(topic.topic, each.partition_id), each.error_code
+                    is_gone = partitions is None and code == Error.UNKNOWN_TOPIC_OR_PARTITION  # as of all there are
+                    is_elected = None if is_gone else code != Error.ELECTION_NOT_NEEDED
+                    yield ApiResult(at, code if is_elected else 0, each.error_message, is_elected)
 
         try:
-            return await self._drive(
+            found = await self._drive(
                 wanted, send, f"elect {election_type} leader of partition", changes=True, moves=False
             )
         finally:
             self._network.forget({at.topic for at in wanted})
+        return {at: is_elected for at, is_elected in found.items() if is_elected is not None}
