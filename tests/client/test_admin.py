@@ -90,6 +90,20 @@ def test_what_was_created_beside_a_refusal_is_waited_for(cluster: FakeCluster) -
     assert asked == [[], ["a"], ["a"]]
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_is_created_is_no_failure_though_nobody_tells_of_it_then(cluster: FakeCluster, refused: bool) -> None:
+    cluster.topic("b")
+    with Client(cluster.bootstrap, timeout=1) as client:
+        client.metadata([])
+        cluster.script("Metadata", *[Close()] * 100)
+        if refused:
+            with pytest.raises(KafkaError, match="create topic 'b'"):
+                Admin(client).create_topics(["a", "b"])
+        else:
+            Admin(client).create_topics(["a"])
+    assert "a" in cluster.topics
+
+
 def test_deleting_what_does_not_exist_names_it(cluster: FakeCluster) -> None:
     with Admin(cluster.bootstrap) as admin, pytest.raises(KafkaError, match="delete topic 'missing'") as caught:
         admin.delete_topics(["missing"])
