@@ -211,6 +211,17 @@ def test_an_error_in_the_loop_is_raised_and_the_end_commits_what_was_given(boots
         assert consumer.committed(AT)[AT].offset == 5
 
 
+def test_a_timeout_that_is_none_does_not_end_a_consumer_without_its_commit(bootstrap: str) -> None:
+    fill(bootstrap, 10)
+    consumer = consumer_of(bootstrap, group="no-timeout")
+    given = consumer.poll(SECONDS)
+    with pytest.raises(ConfigError, match="timeout"):
+        consumer.close("1s")  # type: ignore[arg-type]
+    consumer.close()
+    with consumer_of(bootstrap, group="no-timeout") as other:
+        assert other.committed([("t", 0)])["t", 0].offset == len(given) > 0
+
+
 def test_a_callback_that_raises_is_raised_from_poll_after_the_others(bootstrap: str) -> None:
     called: list[str] = []
 

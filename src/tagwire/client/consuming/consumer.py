@@ -332,7 +332,7 @@ class Consumer(CoreOwner):
         Raises:
             What the listener raises. ConsumerStateError: another thread or task is closing it.
         """
-        self._core.require_closable(threading.get_ident())
+        self._core.require_closable(threading.get_ident(), timeout)
         self._end(lambda: self._exclusively(self._core.close(timeout, leaves=leave)))
 
     # Parts ---------------------------------------------------------------------------------------------------------

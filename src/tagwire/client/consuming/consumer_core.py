@@ -433,9 +433,10 @@ class ConsumerCore:
 
     # The end -------------------------------------------------------------------------------------------------------
 
-    def require_closable(self, user: Hashable) -> None:
+    def require_closable(self, user: Hashable, timeout: float | None) -> None:
         """Raises ConsumerStateError where another user's `close` is not over: it commits and leaves, and then ends what
-        it does that with."""
+        it does that with; and ConfigError for no timeout, with which nothing has ended either."""
+        seconds("timeout", timeout)
         if self._is_closing and self._users.get("user", user) != user:
             raise ConsumerStateError("another thread or task is closing the consumer")
 
