@@ -400,6 +400,30 @@ def test_what_went_wrong_with_a_subscription_is_not_raised_of_the_next(protocol:
     assert offsets(consumer.drained(10)) == [*range(10)]
 
 
+def test_what_went_wrong_with_a_subscription_is_not_raised_of_the_next_though_leaving_it_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room, offset_reset="none")
+    consumer.poll()
+    room.pass_time(10)
+    assert consumer.core.work.failures
+    result = consumer.result
+
+    async def interrupted(function: Callable[[], Any], deadline: float) -> None:
+        await result(function, deadline)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(consumer, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.call(consumer.core.unsubscribe())
+    monkeypatch.undo()
+    consumer.call(consumer.core.commit({AT: 0}, None))
+    consumer.call(consumer.core.subscribe("t", None, None))
+    assert offsets(consumer.drained(10)) == [*range(10)]
+
+
 def test_a_subscription_that_is_refused_leaves_the_listener_of_the_one_before() -> None:
     class Listening(RebalanceListener):
         def __init__(self) -> None:

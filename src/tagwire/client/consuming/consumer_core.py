@@ -464,10 +464,12 @@ class ConsumerCore:
         except Exception as error:
             failed = error
         self._given.forget()
-        await self._host.result(lambda: self.work.leave(deadline, reason, leaves=leaves), deadline)
-        self.work.events.clear()
-        while self.work.failures:  # of what is not wanted any more
-            self.work.failures.popleft().is_taken = True
+        try:
+            await self._host.result(lambda: self.work.leave(deadline, reason, leaves=leaves), deadline)
+        finally:  # it is left also where nobody waits for that any more
+            self.work.events.clear()
+            while self.work.failures:  # of what is not wanted any more
+                self.work.failures.popleft().is_taken = True
         self._host.wakeup()
         self._call_back()
         if failed is not None:
