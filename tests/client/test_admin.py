@@ -31,6 +31,13 @@ def test_topics_are_created_listed_and_deleted(cluster: FakeCluster) -> None:
         assert [topic.name for topic in admin.list_topics()] == ["b"]
 
 
+@pytest.mark.parametrize("timeout", [float("inf"), 1e9])
+def test_changes_may_take_as_long_as_they_like(cluster: FakeCluster, timeout: float) -> None:
+    with Client(cluster.bootstrap, timeout=timeout) as client:
+        Admin(client).create_topics("t")
+    assert [request.timeout_ms for request in cluster.requests("CreateTopics")] == [2**31 - 1]
+
+
 def test_changes_go_to_the_controller(cluster: FakeCluster) -> None:
     cluster.controller = 2
     with Admin(cluster.bootstrap) as admin:

@@ -12,6 +12,7 @@ from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from tagwire.client import arguments
 from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.config import MAX_INT
 from tagwire.client.coordinators import coordinators, parts
 from tagwire.client.in_flight_request import ResponseMessage
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient, UnknownBrokerError
@@ -176,7 +177,7 @@ class AdminApi:
 
     @property
     def _timeout_ms(self) -> int:
-        return int(self._network.timeout * 1000)
+        return int(min(self._network.timeout * 1000, MAX_INT))
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
