@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -220,6 +221,17 @@ def test_a_timeout_that_is_none_does_not_end_a_consumer_without_its_commit(boots
     consumer.close()
     with consumer_of(bootstrap, group="no-timeout") as other:
         assert other.committed([("t", 0)])["t", 0].offset == len(given) > 0
+
+
+def test_any_call_may_wait_for_ever(bootstrap: str) -> None:
+    fill(bootstrap, 10)
+    consumer = consumer_of(bootstrap, group="for-ever")
+    assert len(consumer.poll(math.inf)) == 10
+    consumer.commit({("t", 0): 5}, timeout=math.inf)
+    assert consumer.position(("t", 0), math.inf) == 10
+    consumer.close(math.inf)
+    with consumer_of(bootstrap, group="for-ever") as other:
+        assert other.committed(timeout=math.inf)["t", 0].offset == 10
 
 
 def test_a_callback_that_raises_is_raised_from_poll_after_the_others(bootstrap: str) -> None:

@@ -111,7 +111,7 @@ class CoreThread:
         if self._stopping:
             self._refuse_calls()
         try:
-            return future.result(max(deadline - time.monotonic(), 0) + _GRACE)
+            return future.result(min(max(deadline - time.monotonic(), 0) + _GRACE, threading.TIMEOUT_MAX))
         except NotYet:
             future.cancel()
             raise RequestTimeoutError(f"the {self._owner} was busy with brokers that do not respond") from None
