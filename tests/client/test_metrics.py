@@ -164,6 +164,17 @@ def test_what_is_fetched_is_told_in_all_by_topic_and_by_partition(metrics: Metri
     assert f"{group}.flights-2" not in metrics.values("consumer")
 
 
+def test_a_partition_that_goes_takes_nothing_of_a_topic_that_is_called_as_it_is(metrics: Metrics) -> None:
+    fetch = FetchMetrics(metrics)
+    fetch.consumed([(TopicPartition("flights-2", 0), 600, 6)])
+    fetch.at(TopicPartition("flights", 2), 40, 100, 30)
+    fetch.removed(TopicPartition("flights", 2))
+    fetch.consumed([(TopicPartition("flights-2", 0), 600, 6)])
+    found = metrics.values("consumer")["consumer-fetch-manager-metrics.flights-2"]
+    assert found["records-consumed-total"] == 12
+    assert "records-lag" not in found
+
+
 def test_a_member_tells_of_heartbeats_and_rebalances(metrics: Metrics, clock: Clock) -> None:
     member = CoordinatorMetrics(metrics, lambda: 3)
     before = metrics.values("consumer")["consumer-coordinator-metrics"]

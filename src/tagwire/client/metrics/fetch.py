@@ -106,8 +106,9 @@ class FetchMetrics:
 
     def removed(self, partition: TopicPartition) -> None:
         """A partition is not fetched any more."""
-        if self._partitions.pop(partition, None) is not None:
-            self._metrics.remove(GROUP, str(partition))
+        known = self._partitions.pop(partition, None)
+        if known is not None:  # a topic may be called as it is, such as "flights-2"
+            self._metrics.remove(GROUP, str(partition), (known.lag, known.lead))
 
     def _partition(self, partition: TopicPartition) -> _Partition:
         known = self._partitions.get(partition)

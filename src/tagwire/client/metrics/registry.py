@@ -6,7 +6,7 @@ the older one is dropped when it is older than both (metrics.num.samples, metric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 MetricValues = dict[str, dict[str, float | None]]
@@ -136,9 +136,11 @@ class Metrics:
         name."""
         self._gauges.setdefault((group, tag), {})[name] = value
 
-    def remove(self, group: str, tag: str) -> None:
-        """Forgets what was measured of a topic, partition or broker."""
-        self._sensors.pop((group, tag), None)
+    def remove(self, group: str, tag: str, sensors: Collection[Sensor] | None = None) -> None:
+        """Forgets what was measured of a topic, partition or broker: by these sensors, None is all, and the gauges."""
+        kept = [one for one in self._sensors.pop((group, tag), ()) if sensors is not None and one not in sensors]
+        if kept:
+            self._sensors[group, tag] = kept
         self._gauges.pop((group, tag), None)
 
     def values(self, kind: str, *others: Metrics) -> MetricValues:
