@@ -371,6 +371,7 @@ TELLS_READERS: list[tuple[Any, dict[str, Any], str]] = [
     ("orders", {"columns": 5}, "columns=5: allowed is a name"),
     ("orders", {"group": ["g"]}, "group=<list>: allowed is one name"),
     ("orders", {"batch_rows": "many"}, "batch_rows='many': needs a number from 1 on"),
+    ("orders", {"min_bytes": 2**31}, "min_bytes=2147483648: allowed is at most 2147483647"),
 ]
 
 

@@ -260,6 +260,16 @@ def test_settings_of_the_client_are_used(cluster: FakeCluster) -> None:
     assert (message.session_id, message.session_epoch, message.replica_state.replica_id) == (0, -1, -1)
 
 
+def test_no_more_is_asked_for_than_a_response_may_have_whoever_sets_that(cluster: FakeCluster) -> None:
+    fill(cluster.topic("t")[0], 1)
+    most = 128 * 1024 * 1024
+    options = {"max_bytes": 2**40, "max_partition_bytes": 2**31 - 1, "batch_bytes": 2**70, "batch_rows": 2**70}
+    with Reader(cluster.bootstrap, {("t", 0): 0}, stop_at_end=True, **options) as reader:  # type: ignore[arg-type]
+        assert [batch.num_rows for batch in reader] == [10]
+    message = cluster.requests("Fetch")[0]
+    assert (message.max_bytes, message.topics[0].partitions[0].partition_max_bytes) == (most, most)
+
+
 def test_a_fetch_waits_for_half_of_the_time_that_requests_behind_it_have(cluster: FakeCluster) -> None:
     fill(cluster.topic("t")[0], 1)
     properties = {

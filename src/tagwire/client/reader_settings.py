@@ -8,7 +8,15 @@ from numbers import Integral
 from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
-from tagwire.client.config import FetchSettings, at_least, isolation_of, offset_reset_of
+from tagwire.client.config import (
+    MAX_FETCH_BYTES,
+    MAX_INT,
+    FetchSettings,
+    at_least,
+    isolation_of,
+    offset_reset_of,
+    wrong,
+)
 from tagwire.client.option_types import of_type
 from tagwire.client.security import SecurityOptions
 from tagwire.client.value_formats import FormatOptions, ValueFormats, value_formats
@@ -23,6 +31,9 @@ COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "
 # Rows of a batch: enough that its fixed costs do not show, few enough that it stays in the caches.
 BATCH_ROWS: Final = 32_768
 BATCH_BYTES: Final = 16 * 1024 * 1024
+
+# What the kernels count with.
+_MOST_COUNTED: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,11 @@ def _fetch_settings(defaults: FetchSettings, given: dict[str, Any]) -> FetchSett
     for name, lowest in _LOWEST.items():
         if name in found:
             found[name] = at_least(name, found[name], lowest)
+    for name in ("max_bytes", "max_partition_bytes"):  # no connection takes a response that is much larger
+        if name in found:
+            found[name] = min(found[name], MAX_FETCH_BYTES)
+    if found.get("min_bytes", 0) > MAX_INT:
+        raise wrong("min_bytes", str(found["min_bytes"]), f"at most {MAX_INT}")
     if "isolation" in found:
         isolation_of(found["isolation"])
     if "offset_reset" in found:
@@ -127,7 +143,7 @@ def _decoding_settings(given: dict[str, Any]) -> DecodingSettings:
         given["columns"] = tuple(arguments.names("columns", given["columns"]))
     for name in ("batch_rows", "batch_bytes"):
         if name in given:
-            given[name] = at_least(name, given[name], 1)
+            given[name] = min(at_least(name, given[name], 1), _MOST_COUNTED)
     settings = DecodingSettings(**given)
     check_columns(settings.columns, settings.timestamp_unit)
     return settings
