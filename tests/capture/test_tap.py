@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import struct_time
 from typing import Any
@@ -140,6 +140,21 @@ def test_bytes_pass_unchanged_whatever_they_are_and_the_end_of_one_side_is_hande
         assert passed_through(address, data) == data
     assert passed.bytes == 2 * len(data)
     assert passed.left_out == 0
+
+
+@pytest.mark.parametrize("size", [1, 32 << 20], ids=["that say nothing", "that read nothing of what waits for them"])
+def test_a_tap_that_is_ended_waits_for_no_clients(tmp_path: Path, size: int) -> None:
+    passed = Passed()
+    files = Files(tmp_path / "out", passed)
+    with ExitStack() as others, socket.create_server(("127.0.0.1", 0)) as broker:
+        with tapped(broker.getsockname(), files, passed) as address:
+            others.enter_context(socket.create_connection(address, SECONDS))
+            upstream = others.enter_context(broker.accept()[0])
+            upstream.settimeout(1)
+            with suppress(TimeoutError):
+                upstream.sendall(b"x" * size)
+            began = time.monotonic()
+        assert time.monotonic() - began < SECONDS
 
 
 def test_files_are_begun_anew_when_they_have_grown(tmp_path: Path) -> None:

@@ -30,6 +30,9 @@ READ_BYTES: Final = 65_536
 MAX_QUEUED_BYTES: Final = 64 << 20
 FILE_BYTES: Final = 256 << 20
 
+LAST_BYTES_S: Final = 1.0
+"""Seconds that a tap which is ended leaves a connection for what it has taken and not handed on."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -146,6 +149,7 @@ class Tap:
         self._passed = passed
         self._keep_credentials = keep_credentials
         self._carrying: set[asyncio.Task[None]] = set()
+        self._is_over = False
 
     async def serve(self, host: str, port: int, listening: Callable[[str, int], None]) -> None:
         """Listens until it is cancelled; `listening` is told the address, with the port that was given for port 0.
@@ -155,10 +159,12 @@ class Tap:
         """
         server = await asyncio.start_server(self._accept, host, port)
         try:
-            async with server:
-                listening(*server.sockets[0].getsockname()[:2])
-                await server.serve_forever()
+            listening(*server.sockets[0].getsockname()[:2])
+            # Not `serve_forever`, nor `async with`: from Python 3.12 on they end when the last client has gone.
+            await asyncio.get_running_loop().create_future()
         finally:
+            self._is_over = True
+            server.close()
             for task in self._carrying:
                 task.cancel()
             await asyncio.gather(*self._carrying, return_exceptions=True)
@@ -197,8 +203,11 @@ class Tap:
             self._files.write(recording.closed(_now()))
             for end in (writer, up_writer):
                 end.close()
-                with suppress(OSError):
-                    await end.wait_closed()
+                try:  # once the tap is over, no longer than a little: whoever reads nothing would keep it for ever
+                    async with asyncio.timeout(LAST_BYTES_S if self._is_over else None):
+                        await end.wait_closed()
+                except OSError:
+                    end.transport.abort()
 
     async def _pump(
         self,
