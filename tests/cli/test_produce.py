@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from io import FileIO
 
 import pytest
 
+from tagwire.cli.record_input import records_of
 from tagwire.records import Record
 
 from .processes import start
@@ -192,6 +195,21 @@ def test_lines_that_come_one_by_one_are_sent_as_they_come(run, fill, bootstrap):
     assert (process.returncode, out, err) == (0, f"2 records to {topic}: {topic}/0@0-1\n", "")
 
 
+def test_an_input_that_does_not_block_ends_where_its_writer_ends_it():
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    with FileIO(read_end) as source, FileIO(write_end, "w") as writer:
+        told = iter([b"", b"first\n", b"", b"second\n"])
+
+        def write_or_end() -> None:
+            if (line := next(told, None)) is None:
+                writer.close()
+            else:
+                writer.write(line)
+
+        assert list(records_of(source, b"\n", write_or_end)) == [b"first", b"second"]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "fields"),
     [
@@ -235,6 +253,7 @@ def test_what_consume_formats_is_read_back(run, fill, produce, held):
         ("%k%v", "has nothing between %k and %v"),
         ("%v %v", "names a field twice"),
         ("%q", "'%q' means nothing; there are %t %p %o %T %k %v %s %h %%"),
+        ("%v,%", "'%' means nothing; there are"),
         ("%v\\q", r"'\\q' means nothing"),
     ],
 )

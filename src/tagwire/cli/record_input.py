@@ -114,6 +114,8 @@ def records_of(source: FileIO, delimiter: bytes, before_waiting: Callable[[], No
         if not select.select([source], [], [], _PAUSE)[0]:
             before_waiting()
         chunk = source.read(_CHUNK)
+        if chunk is None:  # whoever shares standard input may have set it not to block: that is no end
+            continue
         if not chunk:
             break
         # A delimiter of several bytes may be cut by the end of a chunk.
