@@ -59,7 +59,7 @@ def _part(found: re.Match[str], letters: Container[str]) -> bytes | str:
     if text == "%%":
         return b"%"
     if text.startswith("%"):
-        if text[1:] not in letters:
+        if text == "%" or text[1:] not in letters:
             known = " ".join("%" + letter for letter in [*_FIELDS, "%"] if letter == "%" or letter in letters)
             raise typer.BadParameter(f"{text!r} means nothing; there are {known}", param_hint="'--format'")
         return text[1:]
