@@ -126,6 +126,17 @@ def test_of_an_answer_all_but_its_secrets_is_kept(
         assert found == other + covered(data, SECRET)
 
 
+def test_requests_that_share_a_correlation_id_are_told_apart_by_their_answers() -> None:
+    asked, answer, (_, version) = ANSWERS[-1]
+    other = request(messages.MetadataRequest(topics=None), 12)
+    redaction = Redaction()
+    redaction.passed(other + 2 * request(asked, version) + other, by_client=True)
+    told = response(messages.MetadataResponse(brokers=[], topics=[]), 12)
+    for data in (told, response(answer, version), response(answer, version)):
+        assert SECRET not in redaction.passed(data, by_client=False)
+    assert redaction.passed(told, by_client=False) == told
+
+
 TOKENS = [
     ("PLAIN", [b"\0alice\0" + SECRET], [b""], [b"\0alice\0" + b"*" * 13]),
     (
@@ -192,6 +203,18 @@ def test_of_mechanisms_whose_tokens_name_nobody_nothing_is_kept(
         told = messages.SaslAuthenticateResponse(auth_bytes=SECRET, session_lifetime_ms=1000)
         answer = response(told, 2 * version)
         assert redaction.passed(answer, by_client=False) == covered(answer, SECRET)
+
+
+def test_tokens_of_gssapi_that_no_handshake_goes_before_are_written_over() -> None:
+    """As clients of Kafka 0.9 send them: SaslServerAuthenticator takes a first packet that is no request for one."""
+    redaction = Redaction()
+    for token in (KERBEROS, b"", b"\x05\x04\0\0" + SECRET):
+        assert redaction.passed(framed(token), by_client=True) == framed(b"*" * len(token))
+        assert redaction.passed(framed(SECRET), by_client=False) == framed(b"*" * len(SECRET))
+    asked = request(messages.MetadataRequest(topics=None), 1)
+    assert redaction.passed(asked, by_client=True) == asked
+    told = response(messages.MetadataResponse(brokers=[], topics=[]), 1)
+    assert redaction.passed(told, by_client=False) == told
 
 
 def test_without_a_handshake_only_what_is_text_names_somebody() -> None:

@@ -1,9 +1,10 @@
 """What of a connection's bytes may be kept: all but credentials, which are written over with asterisks.
 
 Lengths stay as they are, and so does whatever is no secret, the names of users too: a capture reads as before. Written
-over are passwords and tokens of SASL, whether in SaslAuthenticate or bare after a SaslHandshake 0; the fields that no
-repr shows either (`tagwire.codec.secrets`): salts and salted passwords, delegation tokens; and what secret settings
-are set to. Of a message that holds any of these and cannot be read, everything behind its first fields is.
+over are passwords and tokens of SASL, whether in SaslAuthenticate or bare, after a SaslHandshake 0 or without any; the
+fields that no repr shows either (`tagwire.codec.secrets`): salts and salted passwords, delegation tokens; and what
+secret settings are set to. Of a message that holds any of these and cannot be read, everything behind its first fields
+is.
 
 Records are data, not credentials: they are kept. So is what is encrypted, and what is no Kafka.
 """
@@ -49,8 +50,10 @@ class Redaction:
     """The two directions of one connection."""
 
     def __init__(self) -> None:
-        self._awaited: dict[int, tuple[int, int]] = {}  # correlation id: API key, version
+        self._awaited: dict[int, list[tuple[int, int]]] = {}  # correlation id: API key, version of each request
+        self._due = 0  # such responses
         self._is_lost = False
+        self._is_first = True
         self._tokens = 0.0  # of the client's, outside of requests
         self._responses = 0.0  # of the broker's
         self._due_responses = 0.0
@@ -70,6 +73,9 @@ class Redaction:
     def _request(self, head: bytes) -> Clean | None:
         key, version = _int16(head, 4), _int16(head, 6)
         is_request = len(head) == _REQUEST_HEAD and key in API_NAMES and 0 <= version <= _MOST_VERSIONS
+        if self._is_first and not is_request and head[_SIZE : _SIZE + 1] == _GSSAPI:
+            self._mechanism, self._tokens, self._responses = "GSSAPI", _ANY, _ANY
+        self._is_first = False
         if self._tokens and not (self._tokens == _ANY and is_request):
             self._tokens -= 1
             return self._token if _int32(head, 0) < MAX_READ else _clean_all
@@ -83,8 +89,9 @@ class Redaction:
             self._mechanism = ""  # until the request is there as a whole
             return partial(self._handshake, version=version)
         if _has_secrets(key, in_request=False):
-            if len(self._awaited) < MAX_AWAITED:
-                self._awaited[_int32(head, 8)] = key, version
+            if self._due < MAX_AWAITED:
+                self._awaited.setdefault(_int32(head, 8), []).append((key, version))
+                self._due += 1
             else:
                 self._is_lost = True
         return partial(_clean_request, mechanism=self._mechanism) if _has_secrets(key, in_request=True) else None
@@ -114,13 +121,25 @@ class Redaction:
         if correlation == self._mechanism_at:
             self._responses, self._mechanism_at = self._due_responses, None
             return None
-        request = self._awaited.pop(correlation, None)
-        if request is None:
+        requests = self._awaited.get(correlation)
+        if requests is None:
             return _clean_body if self._is_lost else None
-        return lambda frame: _clean_response(frame, *request)
+        request = requests.pop(0)
+        self._due -= 1
+        if not requests:
+            del self._awaited[correlation]
+        return partial(self._answer, correlation=correlation, request=request)
+
+    def _answer(self, frame: bytearray, correlation: int, request: tuple[int, int]) -> None:
+        if not _clean_response(frame, *request):  # another's of the same id, and this request's is still to come
+            self._awaited.setdefault(correlation, []).insert(0, request)
+            self._due += 1
 
 
 _ANY: Final = float("inf")
+_GSSAPI: Final = b"\x60"
+"""How the first token of GSSAPI begins, which clients of Kafka 0.9 send without a handshake. Source: Kafka's
+SaslServerAuthenticator."""
 _MOST_VERSIONS: Final = 40
 
 
@@ -232,12 +251,15 @@ def _clean_request(frame: bytearray, mechanism: str | None) -> None:
         _over(frame, _REQUEST_HEAD, len(frame))
 
 
-def _clean_response(frame: bytearray, key: int, version: int) -> None:
+def _clean_response(frame: bytearray, key: int, version: int) -> bool:
+    """Whether it could be read."""
     try:
         body = response_body_position(memoryview(bytes(frame))[_SIZE:], key, version, lenient=True)
         _clean_message(frame, _SIZE + body, _response_of(key), version)
     except (DecodeError, UnsupportedVersionError):
         _over(frame, _RESPONSE_HEAD, len(frame))
+        return False
+    return True
 
 
 def _clean_message(frame: bytearray, at: int, message: Message, version: int, mechanism: str | None = None) -> None:
