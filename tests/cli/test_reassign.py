@@ -9,7 +9,7 @@ import pytest
 from tagwire import messages
 from tagwire.broker import Cluster
 from tagwire.cli.reassignment_files import planned
-from tagwire.client import Admin, NewTopic, TopicPartition
+from tagwire.client import Admin, Client, NewTopic, PartitionReassignment, TopicPartition
 
 from ..client.fake_broker import FakeCluster
 
@@ -83,6 +83,10 @@ def test_a_plan_is_generated_carried_out_verified_and_taken_back(ran, tmp_path):
         (
             '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/d"]}]}',
             "names a log directory",
+        ),
+        (
+            '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": 7}]}',
+            "log_dirs is no list",
         ),
     ],
 )
@@ -185,6 +189,22 @@ def test_what_is_under_way_is_listed_and_cancelled(moving, plan):
     assert moving("cancel", wanted, "--dry-run").out == "could cancel the move of t-0\n"
     assert moving("cancel", wanted).out == "cancelled the move of t-0\n"
     assert told(moving("cancel", wanted, "--json")) == []
+
+
+def test_a_plan_of_what_a_partition_has_while_it_is_moved_elsewhere_is_carried_out(ran, plan, cluster, monkeypatch):
+    with Client(cluster.bootstrap) as client:
+        first, second = client.topic("flights").partitions[0].replicas
+    at = TopicPartition("flights", 0)
+    away = PartitionReassignment((first, second), (first,), (second,))  # from the second to the first alone
+    asked = []
+    monkeypatch.setattr(Admin, "list_partition_reassignments", lambda self, partitions=None: {at: away})
+    monkeypatch.setattr(Admin, "alter_partition_reassignments", lambda self, changes: asked.append(changes))
+    stay = plan(("flights", 0, [first, second]))
+    assert [row["after"] for row in told(ran("reassign", "execute", stay, "--json"))] == [[first, second]]
+    assert asked == [{at: [first, second]}]
+    go = plan(("flights", 0, [first]))
+    assert told(ran("reassign", "execute", go, "--json")) == []
+    assert len(asked) == 1
 
 
 # Leaders -------------------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def execute(
     bootstrap: Bootstrap = BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Begin to move what a plan says; what is in its place already is left alone.
+    """Begin to move what a plan says; what is in its place already, or on its way there, is left alone.
 
     \b
     Examples:
@@ -122,13 +122,14 @@ def execute(
         admin = Admin(client)
         current = _current(client, names)
         before = {at: current.get(at, []) for at in wanted}
-        changed = {at: replicas for at, replicas in wanted.items() if before[at] != replicas}
+        moving = admin.list_partition_reassignments(list(wanted))
+        changed = {at: replicas for at, replicas in wanted.items() if _to_be(before[at], moving.get(at)) != replicas}
         if save is not None and not dry_run:
             save.write_text(file_text({at: replicas for at, replicas in before.items() if replicas}), encoding="utf-8")
         if changed and not dry_run:
             admin.alter_partition_reassignments(changed)
         if wait and not dry_run:
-            _await(admin, list(changed))
+            _await(admin, list(wanted))
     rows = [
         {"topic": at.topic, "partition": at.partition, "before": before[at], "after": after}
         for at, after in changed.items()
@@ -200,6 +201,11 @@ def _await(admin: Admin, partitions: list[TopicPartition]) -> None:
             left = moving
             if left:
                 time.sleep(_PAUSE)
+
+
+def _to_be(replicas: list[int], moving: PartitionReassignment | None) -> list[int]:
+    """What a partition has once nothing is under way; until then it has what comes and what goes as well."""
+    return replicas if moving is None else [each for each in moving.replicas if each not in moving.removing_replicas]
 
 
 def _state(

@@ -46,7 +46,10 @@ def read_plan(path: Path) -> dict[TopicPartition, list[int]]:
         replicas = each.get("replicas")
         if not isinstance(replicas, list) or not replicas or not all(map(_is_id, replicas)):
             raise ConfigError(f"{where}: needs replicas, a list of node ids")
-        if any(path != _ANY for path in each.get("log_dirs") or ()):
+        directories = each.get("log_dirs")
+        if directories is not None and not isinstance(directories, list):
+            raise ConfigError(f"{where}: log_dirs is no list")
+        if any(directory != _ANY for directory in directories or ()):
             raise ConfigError(f'{where}: names a log directory; only "any" is taken')
         at = TopicPartition(each["topic"], each["partition"])
         if at in found or len(set(replicas)) < len(replicas):
