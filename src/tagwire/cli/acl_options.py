@@ -215,6 +215,8 @@ def removed(
     from tagwire.client import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
 
     pattern_type = _pattern_type(pattern_type, (*PATTERNS, *PATTERNS_OF_FILTERS))
+    for permission, principal, _ in who.principals:
+        _check_principal(principal, f"--{permission}-principal")
     if resources.named:
         # What is said of somebody without an operation is about all operations, as in `add`: others are other ACLs.
         unsaid = "all" if who.principals else "any"
@@ -237,6 +239,8 @@ def filters(resources: Resources, pattern_type: str, principals: Sequence[str]) 
     from tagwire.client import AccessControlEntryFilter, AclBindingFilter, ResourcePatternFilter
 
     pattern_type = _pattern_type(pattern_type, (*PATTERNS, *PATTERNS_OF_FILTERS))
+    for principal in principals:
+        _check_principal(principal, "--principal")
     about: Sequence[tuple[str, str | None]] = resources.named or [("any", None)]
     return [
         AclBindingFilter(ResourcePatternFilter(kind, name, pattern_type), AccessControlEntryFilter(principal))
@@ -270,6 +274,13 @@ def _operation(given: str) -> str:
         said = did_you_mean(given, _KNOWN) or f": there are {', '.join(_KNOWN)}"
         raise typer.BadParameter(f"{given!r} is no operation{said}", param_hint="'--operation'")
     return found
+
+
+def _check_principal(given: str, option: str) -> None:
+    """Raises typer.BadParameter for what nobody is called: no ACL is of it, and that would pass for an answer."""
+    kind, _, name = given.partition(":")
+    if not (kind and name):
+        raise typer.BadParameter(f"{given!r} is not TYPE:NAME, such as User:alice", param_hint=f"'{option}'")
 
 
 def _pattern_type(given: str, allowed: Sequence[str]) -> str:
