@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 
 import pytest
@@ -129,6 +130,14 @@ def test_a_file_that_has_no_password_is_told_without_showing_it(ran, tmp_path, t
     found = ran("add", "alice", "--password-file", tmp_path / "p")
     assert (found.code, found.out) == (2, "")
     assert says in found.err
+    assert "xxx" not in found.err
+
+
+def test_a_variable_that_is_no_text_is_told_without_showing_it(ran, monkeypatch):
+    monkeypatch.setitem(os.environ, "ALICES_PASSWORD", os.fsdecode(b"xxx\xff"))
+    found = ran("add", "alice", "--password-env", "ALICES_PASSWORD")
+    assert (found.code, found.out) == (2, "")
+    assert "ALICES_PASSWORD is not UTF-8" in found.err
     assert "xxx" not in found.err
 
 

@@ -164,6 +164,8 @@ def _password(user: str, file: str | None, variable: str | None) -> str:
         found = os.environ.get(variable)
         if not found:
             raise typer.BadParameter(f"the variable {variable} is not set, or empty", param_hint="'--password-env'")
+        if not found.isascii() and any("\ud800" <= char <= "\udfff" for char in found):
+            raise typer.BadParameter(f"the variable {variable} is not UTF-8", param_hint="'--password-env'")
         return found
     if file is not None:
         return _read(file)
