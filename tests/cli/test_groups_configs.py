@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tagwire.client import Admin, NewTopic
+
 from ..client.admin_responses import SERVED, Looked
 from ..client.fake_broker import FakeCluster
 
@@ -174,6 +176,24 @@ def test_what_is_no_default_is_listed_of_all_brokers_and_topics(ran, looked):
         ("topic/t", "retention.ms", "5"),
         ("topic/t", "secret", None),
     ]
+
+
+def test_a_topic_that_is_deleted_while_configs_are_listed_is_left_out(run, monkeypatch, bootstrap):
+    with Admin(bootstrap) as admin:
+        admin.create_topics([NewTopic(name, configs={"retention.ms": "5"}) for name in ("stays-set", "goes-set")])
+    describe = Admin.describe_configs
+
+    def deletes_first(self, *arguments):
+        monkeypatch.undo()
+        with Admin(bootstrap) as admin:
+            admin.delete_topics(["goes-set"])
+        return describe(self, *arguments)
+
+    monkeypatch.setattr(Admin, "describe_configs", deletes_first)
+    told = run("configs", "--json", "--bootstrap", bootstrap)
+    assert told.code == 0, told.err
+    resources = {json.loads(line)["resource"] for line in told.out.splitlines()}
+    assert ("topic/stays-set" in resources, "topic/goes-set" in resources) == (True, False)
 
 
 def test_configs_that_are_lists_get_more_and_less(ran, cluster):

@@ -11,12 +11,12 @@ from tagwire.cli.connecting import BOOTSTRAP, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.client import Client, ConfigEntry
-    from tagwire.client.admin.configs import Change
+    from tagwire.client.admin.configs import Change, ConfigResource
 
 app = typer.Typer(name="configs", rich_markup_mode=None)
 
@@ -148,13 +148,8 @@ def _check_broker(client: Client, resource: tuple[str, str]) -> None:
 
 
 def _list(bootstrap: str, as_json: bool) -> None:
-    from tagwire.client import Admin
-
     with connect(bootstrap) as client:
-        known = client.metadata()
-        wanted = [("broker", str(node)) for node in sorted(known.brokers)]
-        wanted += [("topic", name) for name in sorted(known.topics)]
-        found = Admin(client).describe_configs(wanted)
+        found = _of_all(client)
     shown = [
         (f"{at.kind}/{at.name}", entry)
         for at, entries in sorted(found.items())
@@ -168,6 +163,22 @@ def _list(bootstrap: str, as_json: bool) -> None:
         print_rows(("resource", "config", "value", "set by"), rows)
     else:
         print(f"only defaults on {printable(bootstrap)} (see configs describe --all)")
+
+
+def _of_all(client: Client) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+    """The configs of all brokers and topics; topics that are deleted meanwhile are left out."""
+    from tagwire.client import Admin
+
+    while True:
+        known = client.metadata()
+        wanted = [("broker", str(node)) for node in sorted(known.brokers)]
+        wanted += [("topic", name) for name in sorted(known.topics)]
+        try:
+            return Admin(client).describe_configs(wanted)
+        except KafkaError as error:
+            is_gone = error.error is Error.UNKNOWN_TOPIC_OR_PARTITION
+            if not is_gone or known.topics.keys() <= client.metadata().topics.keys():
+                raise
 
 
 def _row(entry: ConfigEntry) -> dict[str, object]:
