@@ -139,6 +139,30 @@ def test_a_dry_run_creates_nothing(run):
     assert "dry" not in _listed(run)
 
 
+def test_who_may_describe_a_topic_alone_is_told_what_there_is_to_tell(run):
+    """DescribeLogDirs is of the cluster, and configs have a right of their own."""
+
+    async def refuse_dirs(call):
+        response = await call.proceed()
+        response.error_code, response.results = Error.CLUSTER_AUTHORIZATION_FAILED, []
+        return response
+
+    async def refuse_configs(call):
+        response = await call.proceed()
+        for result in response.results:
+            result.error_code, result.configs = Error.TOPIC_AUTHORIZATION_FAILED, []
+        return response
+
+    with Broker() as broker, Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic("flights")])
+        with broker.intercept("DescribeLogDirs", refuse_dirs), broker.intercept("DescribeConfigs", refuse_configs):
+            ran = run("topics", "describe", "flights", "--json", "--bootstrap", broker.bootstrap)
+    assert (ran.code, ran.err) == (0, "")
+    told = json.loads(ran.out)
+    assert told["configs"] is None
+    assert [(each["end"], each["bytes"]) for each in told["partitions"]] == [(0, None)]
+
+
 def test_a_missing_topic_is_not_described(run):
     ran = run("topics", "describe", "missing")
     assert (ran.code, ran.out) == (2, "")

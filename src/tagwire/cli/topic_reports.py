@@ -102,7 +102,8 @@ def detail_rows(topic: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def sizes_of(admin: Admin, topics: list[dict[str, Any]]) -> dict[tuple[str, int], int]:
-    """Bytes of each partition on its leader's disk; nothing where brokers do not tell."""
+    """Bytes of each partition on its leader's disk; nothing where brokers do not tell, or not us: to hear of disks is a
+    right of its own."""
     leaders = {
         (topic["topic"], each["partition"]): each["leader"]
         for topic in topics
@@ -112,6 +113,10 @@ def sizes_of(admin: Admin, topics: list[dict[str, Any]]) -> dict[tuple[str, int]
     try:
         found = admin.describe_log_dirs(set(leaders.values()), leaders)
     except UnsupportedVersionError:
+        return {}
+    except KafkaError as error:
+        if error.error is not Error.CLUSTER_AUTHORIZATION_FAILED:
+            raise
         return {}
     return {
         at: replica.size
@@ -123,10 +128,14 @@ def sizes_of(admin: Admin, topics: list[dict[str, Any]]) -> dict[tuple[str, int]
 
 
 def configs_of(admin: Admin, names: Sequence[str]) -> dict[str, dict[str, str | None]] | None:
-    """What each topic was set to itself; None where a broker does not tell."""
+    """What each topic was set to itself; None where a broker does not tell, or not us."""
     try:
         found = admin.describe_configs([("topic", name) for name in names])
     except UnsupportedVersionError:
+        return None
+    except KafkaError as error:
+        if error.error is not Error.TOPIC_AUTHORIZATION_FAILED:
+            raise
         return None
     return {
         at.name: {entry.name: entry.value for entry in entries.values() if entry.source == "topic"}
