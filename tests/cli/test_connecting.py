@@ -133,6 +133,14 @@ def test_a_line_that_is_no_property_is_named_by_its_number_alone(run, properties
     assert (ran.code, "'sasl.password...' is not KEY=VALUE" in ran.err, "hunter" in ran.err) == (2, True, False)
 
 
+@pytest.mark.parametrize("line", ["sasl.password: hunter2=x", "sasl.password hunter2=x", "sasl.password:hunter2=="])
+def test_a_line_that_parts_as_java_may_and_we_do_not_is_named_by_its_number_alone(run, properties, line):
+    ran = run("topics", "--properties", properties("client.id=us", line), "--bootstrap", "127.0.0.1:1")
+    assert (ran.code, ran.out) == (2, "")
+    assert "line 2 is not key=value" in ran.err
+    assert "hunter2" not in ran.err
+
+
 def test_a_file_of_properties_that_is_not_utf_8_is_told_without_what_it_holds(run, tmp_path):
     path = tmp_path / "client.properties"
     path.write_bytes("client.id=x\nsasl.password=hünter2\n".encode("latin-1"))

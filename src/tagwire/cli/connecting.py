@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,9 @@ _OF_VALUES = (
     "normalize.schemas",
 )
 """How properties begin that are about values, their schemas and the registry of these: no client of brokers has any."""
+
+_KEY = re.compile(r"[^\s:]+")
+"""No property's name has more: what follows a colon or a space may be a password."""
 
 _of_file: dict[str, str] = {}
 _of_command_line: dict[str, str] = {}
@@ -106,7 +110,8 @@ def read_properties(path: Path) -> dict[str, str]:
     """A file of `key=value` lines; `#` and `!` begin comments, a backslash at its end continues a line.
 
     Raises:
-        typer.BadParameter: it is no UTF-8; a line has no key or no value; the text names its number alone.
+        typer.BadParameter: it is no UTF-8; a line has no key or no value, or parts them by a colon or a space, as Java
+            would take it; the text names its number alone.
     """
     found: dict[str, str] = {}
     try:
@@ -121,7 +126,7 @@ def read_properties(path: Path) -> dict[str, str]:
         while text.endswith("\\"):
             text = text[:-1] + next(lines, (number, ""))[1].strip()
         key, equals, value = text.partition("=")
-        if not key.strip() or not equals:
+        if not equals or not _KEY.fullmatch(key.strip()):
             raise typer.BadParameter(f"{path}: line {number} is not key=value", param_hint="'--properties'")
         found[key.strip()] = value.strip()
     return found
