@@ -68,6 +68,13 @@ def test_a_plan_is_generated_carried_out_verified_and_taken_back(ran, tmp_path):
     assert ran("reassign").out.startswith("nothing is being moved on ")
 
 
+def test_a_plan_without_a_version_is_of_the_first(ran, tmp_path):
+    """As Kafka's own command has it."""
+    path = tmp_path / "plan.json"
+    path.write_text('{"partitions": [{"topic": "delays", "partition": 0, "replicas": [1]}]}')
+    assert [row["after"] for row in told(ran("reassign", "execute", path, "--dry-run", "--json"))] in ([], [[1]])
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -36,7 +36,8 @@ def read_plan(path: Path) -> dict[TopicPartition, list[int]]:
         read = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: is no JSON: {error}") from None
-    if not isinstance(read, dict) or read.get("version") != _VERSION or not isinstance(read.get("partitions"), list):
+    is_plan = isinstance(read, dict) and read.get("version", _VERSION) == _VERSION
+    if not is_plan or not isinstance(read.get("partitions"), list):
         raise ConfigError(f'{path}: is not {{"version": 1, "partitions": [...]}}')
     found: dict[TopicPartition, list[int]] = {}
     for number, each in enumerate(read["partitions"], 1):
