@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from tagwire.doctor.__main__ import main as doctor
 from tagwire.rpc import OAuthBearerServer, ScramServer, ValidatedToken, scram_credential
 
 from ..client.admin_responses import SERVED, Looked
@@ -139,6 +140,17 @@ def test_a_line_that_parts_as_java_may_and_we_do_not_is_named_by_its_number_alon
     assert (ran.code, ran.out) == (2, "")
     assert "line 2 is not key=value" in ran.err
     assert "hunter2" not in ran.err
+
+
+@pytest.mark.parametrize("text", ["sasl.password: hunter2=x", "sasl.password hunter2=x", "sasl.password:hunter2=="])
+def test_a_property_of_the_command_line_that_is_none_is_told_without_what_may_be_its_value(run, text, capsys):
+    ran = run("topics", "-X", text, "--bootstrap", "127.0.0.1:1")
+    assert (ran.code, ran.out) == (2, "")
+    assert "'sasl.password...' is not KEY=VALUE" in ran.err
+    assert "hunter2" not in ran.err
+    with pytest.raises(SystemExit):
+        doctor(["127.0.0.1:1", "-X", text])
+    assert "hunter2" not in "".join(capsys.readouterr())
 
 
 def test_a_file_of_properties_that_is_not_utf_8_is_told_without_what_it_holds(run, tmp_path):

@@ -56,7 +56,11 @@ def _take_file(context: typer.Context, parameter: typer.CallbackParam, path: Pat
 
 
 def _take_properties(values: list[str] | None) -> None:
-    remember(dict(pairs(values or [], "-X")))
+    found = dict(pairs(values or [], "-X"))
+    for key in found:
+        if not _NAME.fullmatch(key):  # what follows a colon or a space may be a password that has an equals sign
+            raise typer.BadParameter(f"{_key_of(key)!r} is not KEY=VALUE", param_hint="'-X'")
+    remember(found)
 
 
 # Both are options of `tagwire` itself and of each command that connects. They are read before --bootstrap.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     properties = {}
     for text in given.X:
         name, equals, value = text.partition("=")
-        if not name or not equals:
+        if not equals or not re.fullmatch(r"[\w.-]+", name):
             parser.error("-X needs KEY=VALUE")  # what was given may be a password
         properties[name] = value
     if given.brokers:
