@@ -213,6 +213,7 @@ def test_configs_that_are_lists_get_more_and_less(ran, cluster):
         (("describe", "flights"), "is not KIND/NAME"),
         (("describe", "user/x"), "a kind of topic, broker"),
         (("describe", "broker/x"), "a broker is named by its id"),
+        (("describe", "broker/" + "9" * 5000), "there is no such broker"),
         (("alter", "topic/t", "--set", "retention.ms=bad"), "no number"),
     ],
 )

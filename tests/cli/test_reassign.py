@@ -111,6 +111,7 @@ def test_a_file_that_is_no_plan_is_told_with_the_place(ran, tmp_path, text, says
     [
         (("generate", "flights", "--brokers", "1,x"), "'1,x' is not ID,ID,..., each once"),
         (("generate", "flights", "--brokers", "1,1"), "each once"),
+        (("generate", "flights", "--brokers", "1,01"), "each once"),
         (("generate", "flights", "--brokers", "1,7"), "there is no broker 7; there are 1, 2, 3"),
         (("generate", "flights", "--brokers", "1"), "1 brokers cannot have 2 replicas"),
         (("generate", "flihgts", "--brokers", "1,2"), "Did you mean 'flights'"),

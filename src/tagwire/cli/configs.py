@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tagwire.client.admin.configs import Change, ConfigResource
 
 app = typer.Typer(name="configs", rich_markup_mode=None)
+
+_LONGEST_ID: Final = 10  # digits
 
 Resource = Annotated[
     str,
@@ -143,8 +145,10 @@ def _check_broker(client: Client, resource: tuple[str, str]) -> None:
     if not kind.startswith("broker") or not name.isdecimal():
         return
     brokers = client.metadata().brokers
-    if int(name) not in brokers:
-        raise ConfigError(f"{kind}/{name}: there is no such broker; there are {', '.join(map(str, sorted(brokers)))}")
+    if len(name) > _LONGEST_ID or int(name) not in brokers:
+        raise ConfigError(
+            f"{kind}/{name[:40]}: there is no such broker; there are {', '.join(map(str, sorted(brokers)))}"
+        )
 
 
 def _list(bootstrap: str, as_json: bool) -> None:

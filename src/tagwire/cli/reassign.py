@@ -247,9 +247,11 @@ def _racks(client: Client, brokers: list[int]) -> dict[int, str | None]:
 
 def _numbers(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts) or len(set(parts)) < len(parts):
+    are_ids = all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts)
+    found = [int(part) for part in parts] if are_ids else []
+    if not found or len(set(found)) < len(found):
         raise typer.BadParameter(f"{text!r} is not ID,ID,..., each once", param_hint="'--brokers'")
-    return [int(part) for part in parts]
+    return found
 
 
 def _list(bootstrap: str, as_json: bool) -> None:
