@@ -99,6 +99,27 @@ ANSWERS = [
         ),
         (1, 4),
     ),
+    (
+        messages.DescribeConfigsRequest(),
+        messages.DescribeConfigsResponse(
+            results=[
+                messages.DescribeConfigsResponse.DescribeConfigsResult(
+                    configs=[
+                        messages.DescribeConfigsResponse.DescribeConfigsResourceResult(
+                            name="plain",
+                            is_sensitive=True,
+                            synonyms=[
+                                messages.DescribeConfigsResponse.DescribeConfigsSynonym(
+                                    name="plainer", value=SECRET.decode()
+                                )
+                            ],
+                        )
+                    ]
+                )
+            ]
+        ),
+        (1, 4),
+    ),
 ]
 
 
@@ -127,7 +148,7 @@ def test_of_an_answer_all_but_its_secrets_is_kept(
 
 
 def test_requests_that_share_a_correlation_id_are_told_apart_by_their_answers() -> None:
-    asked, answer, (_, version) = ANSWERS[-1]
+    asked, answer, (_, version) = ANSWERS[-2]
     other = request(messages.MetadataRequest(topics=None), 12)
     redaction = Redaction()
     redaction.passed(other + 2 * request(asked, version) + other, by_client=True)

@@ -279,10 +279,13 @@ def _clean_message(frame: bytearray, at: int, message: Message, version: int, me
             texts = field.type.element in ("string", "bytes")
             found = _content(frame, *place, field, message.is_flexible(version)) if texts else place
             settings.setdefault(prefix, {})[attribute] = found
-    for setting in settings.values():
+    hidden: set[str] = set()
+    for prefix, setting in sorted(settings.items()):  # a setting before its synonyms
         told = {name: bytes(frame[slice(*place)]) for name, place in setting.items()}
         name = (told.get("name") or told.get("key") or b"").decode("utf-8", "replace")
-        if is_secret(SimpleNamespace(name=name, is_sensitive=told.get("is_sensitive") == b"\1")):
+        is_sensitive = told.get("is_sensitive") == b"\1" or prefix.rpartition(".")[0] in hidden
+        if is_secret(SimpleNamespace(name=name, is_sensitive=is_sensitive)):
+            hidden.add(prefix)
             secrets += [place for attribute, place in setting.items() if attribute in SETTING_VALUES]
     for start, end in secrets:
         if message.name == "SaslAuthenticateRequest":
