@@ -185,8 +185,8 @@ def test_the_text_of_0_9_whose_connections_have_no_number_is_read() -> None:
         ("10.0.0.1:9092-10.0.0.9:61040-0-12", CLIENT, BROKER),
         (
             "fd00:0:0:0:0:0:0:1:9092-fd00:0:0:0:0:0:0:9:5-1",
-            Endpoint("fd00:0:0:0:0:0:0:9", 5),
-            Endpoint("fd00:0:0:0:0:0:0:1", 9092),
+            Endpoint("fd00::9", 5),  # as packets of the same client have it
+            Endpoint("fd00::1", 9092),
         ),
     ],
 )

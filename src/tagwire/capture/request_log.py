@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Final
 
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
@@ -353,7 +354,16 @@ def _known_ends(connection: str) -> tuple[Endpoint, Endpoint] | None:
     broker_port, client_port = int(match[2]), int(match[4])
     if max(broker_port, client_port) > 65535:
         return None
-    return Endpoint(match[3].strip("[]"), client_port), Endpoint(match[1].strip("[]"), broker_port)
+    return Endpoint(_address(match[3]), client_port), Endpoint(_address(match[1]), broker_port)
+
+
+def _address(text: str) -> str:
+    """An address as packets have it, if it is one: Java writes the zeros of IPv6 out, and a client would be two."""
+    bare = text.strip("[]")
+    try:
+        return str(ip_address(bare))
+    except ValueError:
+        return bare
 
 
 def _time(prefix: bytes, timezone: tzinfo) -> int:
