@@ -76,6 +76,23 @@ def test_what_is_produced_as_json_is_consumed_as_the_same_json(run, fill, regist
     assert [(each["key"], each["value"]) for each in found] == [(7, VALUE), (7, EMPTY), (7, None)]
 
 
+def test_times_that_no_calendar_has_are_told_by_their_numbers_and_end_nothing(run, fill, registry, lines):
+    topic = fill()
+    registry.add(f"{topic}-value", json.dumps(ORDER))
+    days = {"id": 1, "day": 2**31 - 1, "at": "2024-02-29T12:00:00Z", "tags": {}}
+    microseconds = {"id": 2, "at": -(10**18), "tags": {}}
+    options = ("--json", "--value-format", "avro", "--registry", registry.url)
+    file = lines(*(json.dumps({"value": value}) for value in (days, microseconds, VALUE)))
+    assert run("produce", topic, "--file", file, *options).code == 0
+    ran = run("consume", topic, *options)
+    assert (ran.code, ran.err) == (0, "")
+    first, second, third = (json.loads(line)["value"] for line in ran.out.splitlines())
+    assert (first["day"], first["id"]) == (2**31 - 1, 1)
+    assert second["at"] == -(10**18)
+    assert third == VALUE
+    assert run("consume", topic, "--raw", *options[1:]).out.count("\n") == 3
+
+
 def test_people_see_values_as_json_and_plain_lines_are_json(run, fill, registry, lines):
     topic = fill()
     registry.add(f"{topic}-value", json.dumps({"properties": {"id": {"type": "integer"}, "s": {}}}), "JSON")

@@ -20,7 +20,7 @@ from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for
 from tagwire.cli.registries import Registry
 from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import printable, progress
-from tagwire.cli.typed_values import as_text, to_json
+from tagwire.cli.typed_values import as_text, numbered, to_json
 from tagwire.cli.value_options import (
     BadValues,
     KeyFormat,
@@ -375,6 +375,10 @@ def _objects(column: pa.Array) -> list[Any]:
         return list(column.to_pylist(maps_as_pydicts="strict"))
     except (KeyError, TypeError):  # a key that is there twice, or is no text
         return list(column.to_pylist())
+    except (OverflowError, ValueError):  # a time that no calendar of Python's has
+        if len(column) > 1:
+            return [value for at in range(len(column)) for value in _objects(column.slice(at, 1))]
+        return _objects(column.cast(numbered(column.type)))
 
 
 def _pairs(headers: list[dict[str, Any]] | None) -> Headers:
