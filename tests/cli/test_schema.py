@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def test_subjects_are_listed(run, registry):
     for arguments in (("schema",), ("schema", "list"), ("schema", "list", "--long")):
         told = [json.loads(line) for line in run(*arguments, "--json").out.splitlines()]
         assert [one["subject"] for one in told] == ["money", "orders-value"]
+
+
+def test_a_schemas_text_steers_no_terminal_and_is_itself_anywhere_else(run, registry, monkeypatch):
+    text = "message A {\n\tint32 a = 1; // \x1b]0;title\x07\n}\n"
+    registry.add("steering", text, "PROTOBUF")
+    assert run("schema", "show", "steering", "--text").out == text
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown = run("schema", "show", "steering", "--text").out
+    assert shown == "message A {\n        int32 a = 1; // \\x1b]0;title\\x07\n}\n"
 
 
 def test_a_subject_that_is_deleted_while_they_are_listed_is_left_out(run, registry):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,7 +109,7 @@ def show(
     if as_json:
         print_json([{**described(found), "schema": found.schema.text}])
     elif text:
-        print(found.schema.text, end="" if found.schema.text.endswith("\n") else "\n")
+        _print_text(found.schema.text)
     else:
         _print_schema(found)
 
@@ -274,6 +275,14 @@ def _print_schema(found: RegisteredSchema) -> None:
         text = found.schema.text
     for line in text.splitlines():
         print(printable(line))
+
+
+def _print_text(text: str) -> None:
+    """The text as it is, for programs and files; a terminal is not steered by it."""
+    shown = text.removesuffix("\n")
+    if sys.stdout.isatty():
+        shown = "\n".join(printable(line.expandtabs()) for line in shown.split("\n"))
+    print(shown)
 
 
 def _print_check(found: Check) -> None:
