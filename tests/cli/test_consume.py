@@ -149,6 +149,7 @@ def test_an_offset_needs_its_partition_where_there_are_several(run, fill):
     [
         (["--from", "7"], "OFFSET_OUT_OF_RANGE (1): partition {topic}-0 holds 0-5, not 7"),
         (["--partition", "3"], "UNKNOWN_TOPIC_OR_PARTITION (3): topic '{topic}' has no partition 3"),
+        (["--to", "0=1,7=2"], "UNKNOWN_TOPIC_OR_PARTITION (3): topic '{topic}' has no partition 7"),
     ],
 )
 def test_what_a_topic_does_not_hold_is_named(run, fill, arguments, said):

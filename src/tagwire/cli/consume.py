@@ -177,7 +177,7 @@ def consume(
     with connect(bootstrap) as client, topics_meant(client, topic):
         if isolation is not None:
             client.fetch_settings = replace(client.fetch_settings, isolation=isolation)
-        partitions = _partitions(client, topic, partition, start)
+        partitions = _partitions(client, topic, partition, start, end)
         if group is not None and join:
             from tagwire.cli.consume_member import member_of
 
@@ -291,7 +291,7 @@ def _committing(
             Admin(client).alter_group_offsets(group, dict(printed.items()))
 
 
-def _partitions(client: Client, topic: str, partition: int | None, start: Edge) -> list[TopicPartition]:
+def _partitions(client: Client, topic: str, partition: int | None, start: Edge, end: Edge) -> list[TopicPartition]:
     from tagwire.client import TopicPartition
 
     found = client.metadata([topic]).topics.get(topic)
@@ -299,7 +299,7 @@ def _partitions(client: Client, topic: str, partition: int | None, start: Edge) 
         error = found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION
         raise KafkaError(error, f"topic {topic!r}")
     wanted = {partition} if partition is not None else set(start.named)
-    for index in sorted(wanted - found.partitions.keys()):
+    for index in sorted({*wanted, *end.named} - found.partitions.keys()):
         raise KafkaError(
             Error.UNKNOWN_TOPIC_OR_PARTITION,
             f"topic {topic!r} has no partition {index}; it has {len(found.partitions)}, counted from 0",
