@@ -293,7 +293,14 @@ def test_more_answers_than_are_remembered_are_written_over() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"\x16\x03\x01\x02\x00" + bytes(600), b"GET / HTTP/1.1\r\n\r\n" * 9, b"\xff" * 50, b""]
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00" + bytes(600),
+        b"\x16\x03\x01\x02\x60" + bytes(600),
+        b"GET / HTTP/1.1\r\n\r\n" * 9,
+        b"\xff" * 50,
+        b"",
+    ],
 )
 def test_what_is_no_kafka_passes_as_it_is(data: bytes) -> None:
     for step in (1, 7, 1 << 20):

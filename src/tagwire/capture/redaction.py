@@ -73,7 +73,7 @@ class Redaction:
     def _request(self, head: bytes) -> Clean | None:
         key, version = _int16(head, 4), _int16(head, 6)
         is_request = len(head) == _REQUEST_HEAD and key in API_NAMES and 0 <= version <= _MOST_VERSIONS
-        if self._is_first and not is_request and head[_SIZE : _SIZE + 1] == _GSSAPI:
+        if self._is_first and not is_request and head[_SIZE : _SIZE + 1] == _GSSAPI and _int32(head, 0) < MAX_READ:
             self._mechanism, self._tokens, self._responses = "GSSAPI", _ANY, _ANY
         self._is_first = False
         if self._tokens and not (self._tokens == _ANY and is_request):
