@@ -242,6 +242,8 @@ def test_the_name_alone_is_taken_from_a_token() -> None:
     assert user_of("PLAIN", b"\0alice\0pass\0word") == ""
     assert user_of("PLAIN", b"\0\xff\0word") == ""
     assert user_of("SCRAM-SHA-256", b"c=biws,r=nonce,p=proof") == ""
+    assert user_of("SCRAM-SHA-256", b"n,,n=alice,r=nonce,tokenauth=false") == "alice"
+    assert user_of("SCRAM-SHA-256", b"n,,n=a-tokens-id,r=nonce,tokenauth=true") == ""  # whose owner is who comes in
 
 
 @pytest.mark.parametrize("opened", [True, False], ids=["from its start", "from the middle"])

@@ -207,6 +207,7 @@ OTHERS = [
     ("PLAIN", [b"\x60\x82\0alice\0" + SECRET]),
     ("AWS_MSK_IAM", [b'{"x-amz-security-token": "' + SECRET + b'"}', b"n,,n=alice,r=" + SECRET]),
     ("OAUTHBEARER\0", [b"\0alice\0" + SECRET]),
+    ("SCRAM-SHA-256", [b"n,,n=a-tokens-id,r=" + SECRET + b",tokenauth=true"]),
 ]
 
 

@@ -54,6 +54,9 @@ KEPT_BYTES: Final = 65_536
 """Of a frame, where bodies are not wanted: room for any header, and for the ApiVersions of any release."""
 
 
+TOKEN_AUTH: Final = "tokenauth=true"
+"""What SCRAM's first message has where a delegation token is used (KIP-48)."""
+
 _APIS: Final = bytes(1 + CLIENT_ID_SINCE.get(api, 0) if api in API_NAMES else 0 for api in range(max(API_NAMES) + 1))
 
 
@@ -159,13 +162,16 @@ class _Listener:
 
 
 def user_of(mechanism: str, token: bytes) -> str:
-    """Whom the first token of a SASL exchange names: PLAIN's and SCRAM's; "" for others and for later tokens.
+    """Whom the first token of a SASL exchange names: PLAIN's and SCRAM's; "" for others, for later tokens, and where a
+    delegation token comes in, which is named instead of its owner, who is the principal (Kafka's ScramSaslServer).
     Never more than the name is looked at: the password of PLAIN stands behind it."""
     with suppress(UnicodeDecodeError):
         if mechanism == "PLAIN" and token.count(b"\0") == 2:
             return token.split(b"\0")[1].decode()
         if mechanism.startswith("SCRAM-") and token[:2] in (b"n,", b"y,", b"p="):
             fields = token.decode().split(",")
+            if TOKEN_AUTH in fields:
+                return ""
             name = next((field[2:] for field in fields[2:] if field.startswith("n=")), "")
             return name.replace("=2C", ",").replace("=3D", "=")
     return ""

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from tagwire import messages
+from tagwire.capture.connections import TOKEN_AUTH
 from tagwire.codec.annotate import annotate
 from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, holds_secrets, is_secret
 from tagwire.errors import DecodeError, UnsupportedVersionError
@@ -312,8 +313,8 @@ def _clean_body(frame: bytearray) -> None:
 
 def _named(token: bytes, mechanism: str | None) -> int:
     """How many bytes at the start of a SASL token say who it is, and nothing of how that is proved: of PLAIN all before
-    the password, of SCRAM's first message all before the nonce. Of any other mechanism's, and of what is no text, none:
-    a token of GSSAPI may have two zeros, too.
+    the password, of SCRAM's first message all before the nonce, unless a delegation token comes in by it. Of any other
+    mechanism's, and of what is no text, none: a token of GSSAPI may have two zeros, too.
 
     Args:
         mechanism: None where no SaslHandshake was seen: then the token's form says which it is.
@@ -322,8 +323,9 @@ def _named(token: bytes, mechanism: str | None) -> int:
     if mechanism in ("PLAIN", None) and token.count(b"\0") == 2:
         size = token.rindex(b"\0") + 1
     elif (mechanism is None or mechanism.startswith("SCRAM-")) and token[:2] in (b"n,", b"y,") and b",r=" in token:
-        parts = token.split(b",", 3)
-        size = token.index(b",r=") + 3 if len(parts) > 2 and parts[2][:2] == b"n=" else 0
+        parts = token.split(b",")
+        is_users = len(parts) > 2 and parts[2][:2] == b"n=" and TOKEN_AUTH.encode() not in parts
+        size = token.index(b",r=") + 3 if is_users else 0
     try:
         return size if token[:size].decode().replace("\0", "").isprintable() else 0
     except UnicodeDecodeError:
