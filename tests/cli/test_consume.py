@@ -348,6 +348,8 @@ def _is_at(admin, group, offset):
         (["--group", "g", "--join", "--to", "5"], "--to"),
         (["--isolation", "serializable"], "--isolation"),
         (["--from", "0=1,0=2"], "--from"),
+        (["--partition", "3", "--from", "0=1"], "--partition"),
+        (["--partition", "3", "--to", "0=1,3=2"], "--partition"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -152,6 +152,8 @@ def consume(
         raise typer.BadParameter(
             "cannot be given together with --follow", param_hint="'--offsets'" if offsets else "'--to'"
         )
+    if partition is not None and not {*start.named, *end.named} <= {partition}:
+        raise typer.BadParameter("other partitions are named, and would not be read", param_hint="'--partition'")
     if commit and group is None:
         raise typer.BadParameter("needs --group", param_hint="'--commit'")
     if protocol is not None and not join:
