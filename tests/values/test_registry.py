@@ -120,6 +120,22 @@ def test_another_node_is_asked_where_one_fails(server: RegistryServer) -> None:
         assert len(broken.requests) == 1  # the node that answered goes on to be asked
 
 
+def test_every_node_is_asked_also_where_another_thread_has_found_the_next_one_meanwhile(server: RegistryServer) -> None:
+    one = server.add("t-value", '"int"')
+    with registry_server() as broken:
+        registry = client(broken.url, server.url, max_retries="0")
+
+        def fail(request: Request) -> Answer:
+            if request.path.endswith("/latest"):
+                other = threading.Thread(target=registry.by_id, args=(one,))
+                other.start()
+                other.join()
+            return Answer(503)
+
+        broken.misbehave = fail
+        assert registry.latest("t-value").schema_id == one
+
+
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_what_may_pass_is_tried_again_as_often_as_was_said(server: RegistryServer, status: int) -> None:
     one = server.add("t-value", '"int"')

@@ -56,8 +56,9 @@ class Transport:
             for round_ in range(settings.retries + 1):
                 failures: list[SchemaRegistryError] = []
                 wanted = 0.0
+                first = self._first  # another thread may find another while this one asks
                 for at in range(len(settings.urls)):
-                    node = (self._first + at) % len(settings.urls)
+                    node = (first + at) % len(settings.urls)
                     try:
                         found = self._ask(settings.urls[node], method, path, data, watch)
                     except _TryAgainError as failure:
