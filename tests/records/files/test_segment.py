@@ -11,7 +11,7 @@ from tagwire import records
 from tagwire.errors import CorruptRecordError
 from tagwire.records import Record
 from tagwire.records.files import PartitionFiles, Segment, partitions
-from tagwire.records.files.verify import verify_segment
+from tagwire.records.files.verify import verify_partition, verify_segment
 
 ZSTD_BOMB = records.write([Record(None, bytes(1 << 24), timestamp=1)], compression="zstd")
 
@@ -184,6 +184,27 @@ def test_a_directory_names_its_partition_and_reads_no_leftovers(partition):
     assert (files.topic, files.partition, files.state) == ("t.x", 3, None)
     assert [segment.base_offset for segment in files.segments] == [0, 60]
     assert {path.name for path in files.leftovers} == set(leftovers)
+
+
+def test_what_is_ready_to_replace_segments_is_read_in_their_place(partition):
+    """As a broker leaves it that ends while it replaces what it has compacted."""
+    for suffix in (".log", ".index", ".timeindex"):
+        partition.first.with_suffix(suffix).rename(partition.file(f"{0:020d}{suffix}.swap"))
+    partition.file(f"{0:020d}.txnindex.swap").write_bytes(struct.pack(">hqqqq", 0, 7, 10, 25, 0))
+    partition.file(f"{0:020d}.log.deleted").write_bytes(b"x")
+    replaced = partition.file(f"{30:020d}.log")  # of what was compacted together, the second is not removed yet
+    replaced.write_bytes(partition.file(f"{0:020d}.log.swap").read_bytes()[-500:])
+    files = PartitionFiles(partition.path)
+    assert [segment.base_offset for segment in files.segments] == [0, 60]
+    assert [record.offset for segment in files.segments for record in segment.records()] == list(range(100))
+    assert files.segments[0].position_of(25) == read_position(files.segments[0], 20)
+    assert files.aborted() == [(7, 10)]
+    assert {path.name for path in files.leftovers} == {f"{0:020d}.log.deleted", replaced.name}
+    assert list(verify_partition(files)) == []
+
+
+def read_position(segment, base_offset):
+    return next(position for position, batch in segment.batches() if batch.base_offset == base_offset)
 
 
 def test_the_transactions_that_reach_into_a_range_are_those_a_reader_of_it_must_know(partition):

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 from tagwire.records.files.names import Kind, kind_of, partition_name
 from tagwire.records.files.opening import bytes_of
 from tagwire.records.files.partition_metadata import dialect_in
+from tagwire.records.files.replacements import finished
 from tagwire.records.files.segment import Segment
 from tagwire.records.files.transaction_index import read_transaction_index
 
 if TYPE_CHECKING:
     from tagwire.records import HeaderRegister
+
+_LISTINGS = 3
 
 
 class PartitionFiles:
@@ -29,8 +32,12 @@ class PartitionFiles:
     def __init__(
         self, path: str | os.PathLike[str], *, dialect: str | None = None, register: HeaderRegister | None = None
     ) -> None:
-        """`dialect`: None as partition.metadata says; `register`: for where there is one. Raises OSError where the
-        directory cannot be listed."""
+        """`dialect`: None as partition.metadata says; `register`: for where there is one.
+
+        Raises:
+            OSError: the directory cannot be listed.
+            CorruptRecordError, StorageError: what is ready to replace other segments cannot be read.
+        """
         self.path = Path(path)
         named = partition_name(self.path.resolve().name)
         self.topic = named.topic if named else None
@@ -38,11 +45,12 @@ class PartitionFiles:
         self.state = named.state if named else None
         self._dialect = dialect_in(self.path) if dialect is None else dialect
         self._register = None if self._dialect is None else register
-        self._kinds: dict[str, Kind] = {name: kind_of(name) for name in sorted(os.listdir(self.path))}
+        self._names, self._replaced = self._listed()
 
     def files(self, kind: Kind) -> list[Path]:
-        """The files of a kind, in the order of their names, which is that of their offsets."""
-        return [self.path / name for name, found in self._kinds.items() if found == kind]
+        """The files of a kind, in the order of their names, which is that of their offsets. What is ready to replace
+        others (`.swap`) is of the kind that it will be, and they are not among them."""
+        return [self.path / now for name, now in self._names.items() if kind_of(name) == kind]
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -59,8 +67,8 @@ class PartitionFiles:
 
     @property
     def leftovers(self) -> list[Path]:
-        """What was being made or deleted when the broker ended. None of it belongs to the log."""
-        return self.files("leftover")
+        """What was being made or deleted when the broker ended, or is replaced. None of it belongs to the log."""
+        return sorted([*self.files("leftover"), *(self.path / name for name in self._replaced)])
 
     def aborted(self, first_offset: int = 0, end_offset: int | None = None) -> list[tuple[int, int]]:
         """The aborted transactions that reach into a range of offsets, (producer id, first offset) of each.
@@ -74,6 +82,24 @@ class PartitionFiles:
             for entry in found
             if entry.last_offset >= first_offset and (end_offset is None or entry.first_offset < end_offset)
         ]
+
+    def _listed(self) -> tuple[dict[str, str], list[str]]:
+        """The files by the names that they will have, and those that others replace."""
+        for left in reversed(range(_LISTINGS)):
+            names = sorted(os.listdir(self.path))
+            try:
+                found = finished(names, self._end_of)
+            except FileNotFoundError:  # a broker that runs has finished the replacement meanwhile
+                if not left:
+                    raise
+            else:
+                break
+        taken = set(found.values())
+        return found, [name for name in names if name not in taken]
+
+    def _end_of(self, name: str) -> int:
+        with Segment(self.path / name, dialect=self._dialect) as segment:
+            return segment.next_offset
 
 
 def partitions(

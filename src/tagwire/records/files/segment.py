@@ -28,6 +28,7 @@ from tagwire.records.batch_bounds import batch_bounds
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.opening import bytes_of, open_file
+from tagwire.records.files.replacements import SWAP, final_name
 from tagwire.records.files.tails import Tail, tail
 from tagwire.records.memory_records import check_dialect
 from tagwire.records.record import Record
@@ -57,7 +58,7 @@ class Segment:
         pipe or a device. Raises ConfigError for an unknown dialect, and for a register without that of int-headers."""
         check_dialect(dialect, register)
         self.path = Path(path)
-        self.base_offset = offset_of(self.path.name) or 0
+        self.base_offset = offset_of(final_name(self.path.name)) or 0
         self.dialect = dialect
         self.register = register
 
@@ -77,6 +78,14 @@ class Segment:
     def end(self) -> int:
         """Where the last whole batch ends. Found by going from header to header."""
         return self._end_of(0, self.size)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last whole batch; the segment's own where there is none."""
+        last = None
+        for bounds in batch_bounds(self.data, 0, self.size):
+            last = bounds
+        return self.base_offset if last is None else self._last_offset(*last) + 1
 
     @cached_property
     def tail(self) -> Tail | None:
@@ -190,7 +199,9 @@ class Segment:
 
     def beside(self, suffix: str) -> Path:
         """The path of another file of the segment, such as its `.index`."""
-        return self.path.with_suffix(suffix)
+        if not self.path.name.endswith(SWAP):
+            return self.path.with_suffix(suffix)
+        return self.path.with_suffix("").with_suffix(suffix + SWAP)
 
     def close(self) -> None:
         """Let go of the file. Batches that were given out still hold it; the last one to go ends that."""
