@@ -67,3 +67,20 @@ def test_the_end_of_a_log_whose_last_batch_is_broken_is_told_where_that_is_left_
     assert rows_of(tmp_path, "logEndOffset", view="offsets", broken="skip") == [0]
     with pytest.raises(CorruptRecordError, match="batch at byte 0"):
         rows_of(tmp_path, "logEndOffset", view="offsets")
+
+
+def test_what_is_ready_to_replace_segments_is_read_in_their_place(tmp_path: Path) -> None:
+    """As a broker leaves it that ends while it replaces what it has compacted."""
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(2)
+    first = log.numbered(2, **transactional(7))
+    log.end_transaction(7, first, commit=False)
+    log.numbered(1)
+    for path in sorted(log.path.glob(f"{0:020}.*")):
+        path.rename(f"{path}.swap")
+    (log.path / f"{2:020}.log").write_bytes(b"")  # is compacted together with the first, and not removed yet
+    log.next = 6
+    log.roll()
+    log.numbered(1)
+    assert rows_of(tmp_path, "offset") == [0, 1, 2, 3, 5, 6]
+    assert committed(tmp_path) == [0, 1, 5, 6]

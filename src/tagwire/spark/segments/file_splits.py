@@ -12,17 +12,20 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from tagwire.errors import DecodeError, StorageError
-from tagwire.records import BatchHeader
+from tagwire.records import BatchHeader, next_offset
+from tagwire.records.batch_bounds import batch_bounds
 from tagwire.records.files import Segment, kind_of, partition_name
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.opening import strange_kind
+from tagwire.records.files.replacements import final_name, finished
 from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
 from tagwire.spark.file_systems import FileInfo, FileSystem, LocalFileSystem, file_system_of
 from tagwire.spark.segments.options import SegmentOptions
 
 _HEADER_SIZE = 61
 _MAGIC_AT = 16
+_PIECE = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class PartitionLog:
 
     Attributes:
         files: its segments, by offset.
-        beside: other files, by name.
+        beside: other files, by name: of those that are ready to replace others (`.swap`), the name that they will have.
     """
 
     topic: str | None
@@ -92,7 +95,7 @@ def partition_logs(options: SegmentOptions) -> list[PartitionLog]:
     found: list[PartitionLog] = []
     for path in options.paths:
         file_system, path = file_system_of(path, dict(options.settings))
-        there = [log for entry in file_system.get_info(path) for log in _logs_at(file_system, entry)]
+        there = [log for entry in file_system.get_info(path) for log in _logs_at(file_system, entry, options.dialect)]
         if not there:
             raise StorageError(f"{path}: neither a segment nor a directory of Kafka's")
         found += there
@@ -112,7 +115,7 @@ def start_before(log: PartitionLog, file: LogFile, position: int) -> int:
     return max(_indexed_starts(log, file, [position]), default=0)
 
 
-def _logs_at(file_system: FileSystem, entry: FileInfo) -> Iterator[PartitionLog]:
+def _logs_at(file_system: FileSystem, entry: FileInfo, dialect: str | None) -> Iterator[PartitionLog]:
     if not entry.is_directory:
         parent = PurePosixPath(entry.path.replace("\\", "/")).parent
         named = partition_name(parent.name)
@@ -124,24 +127,44 @@ def _logs_at(file_system: FileSystem, entry: FileInfo) -> Iterator[PartitionLog]
         return
     here = file_system.list_directory(entry.path)
     itself = partition_name(entry.name)
-    if itself or any(kind_of(each.name) == "log" for each in here):
+    if itself or any(kind_of(final_name(each.name)) == "log" for each in here):
         topic, partition = (itself.topic, itself.partition) if itself else (None, None)
-        yield from _partition(file_system, here, topic, partition)
+        yield from _partition(file_system, here, topic, partition, dialect)
         return
     for each in here:
         named = partition_name(each.name) if each.is_directory else None
         if named and named.state is None:
-            yield from _partition(file_system, file_system.list_directory(each.path), named.topic, named.partition)
+            files = file_system.list_directory(each.path)
+            yield from _partition(file_system, files, named.topic, named.partition, dialect)
 
 
 def _partition(
-    file_system: FileSystem, here: list[FileInfo], topic: str | None, partition: int | None
+    file_system: FileSystem, here: list[FileInfo], topic: str | None, partition: int | None, dialect: str | None
 ) -> Iterator[PartitionLog]:
-    files = [_log_file(file_system, each) for each in here if kind_of(each.name) == "log"]
+    named = {each.name: each for each in here}
+    names = finished(sorted(named), lambda name: _end_of(file_system, named[name], dialect))
+    files = [_log_file(file_system, named[now]) for name, now in names.items() if kind_of(name) == "log"]
     if files:
         files = [*(replace(file, last=False) for file in files[:-1]), files[-1]]
-        beside = {each.name: each for each in here if not each.is_directory}
+        beside = {name: named[now] for name, now in names.items() if not named[now].is_directory}
         yield PartitionLog(topic, partition, tuple(files), beside)
+
+
+def _end_of(file_system: FileSystem, entry: FileInfo, dialect: str | None) -> int:
+    """The offset after the last whole batch of a log. Raises CorruptRecordError, StorageError."""
+    last = at = 0
+    while at < entry.size:
+        begin, data = at, memoryview(file_system.read(entry.path, at, at + _PIECE))
+        for position, size, _ in batch_bounds(data, whole=False):
+            if begin + position + size <= entry.size:
+                last, at = begin + position, begin + position + size
+        if at == begin:
+            break
+    try:
+        found = next_offset(file_system.read(entry.path, last, at), dialect)
+    except DecodeError as error:
+        raise error.under(entry.path) from None
+    return _base_offset(entry) if found is None else found
 
 
 def _log_file(file_system: FileSystem, entry: FileInfo) -> LogFile:
@@ -149,7 +172,11 @@ def _log_file(file_system: FileSystem, entry: FileInfo) -> LogFile:
         kind := strange_kind(entry.path)
     ):  # it has no size, and would seem empty
         raise StorageError(f"{entry.path}: {kind}, where a segment should be")
-    return LogFile(file_system, entry.path, entry.size, offset_of(entry.name) or 0)
+    return LogFile(file_system, entry.path, entry.size, _base_offset(entry))
+
+
+def _base_offset(entry: FileInfo) -> int:
+    return offset_of(final_name(entry.name)) or 0
 
 
 def _beside(file_system: FileSystem, entry: FileInfo, parent: str) -> dict[str, FileInfo]:
@@ -174,7 +201,7 @@ def _ranges(log: PartitionLog, file: LogFile, split_bytes: int, dialect: str | N
 
 def _indexed_starts(log: PartitionLog, file: LogFile, wanted: list[int]) -> set[int]:
     """Batch starts at or before the positions wanted, as far as the index beside the segment bears them out."""
-    name = f"{PurePosixPath(file.path).stem}.index"
+    name = f"{PurePosixPath(final_name(file.path)).stem}.index"
     if name not in log.beside:
         return set()
     entries = read_offset_index(log.read(name), file.base_offset).entries
