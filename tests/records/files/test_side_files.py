@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from tagwire.errors import CorruptRecordError, DecodeError, TagwireError, UnsupportedVersionError
-from tagwire.records.files import kind_of
+from tagwire.records.files import kind_of, partition_name
 from tagwire.records.files.checkpoints import read_epochs, read_offsets
 from tagwire.records.files.offset_index import read_offset_index
 from tagwire.records.files.partition_metadata import format_topic_id, read_topic_id
@@ -144,3 +144,9 @@ def test_a_broken_topic_id_is_a_typed_error(text, id_):
 )
 def test_a_name_says_what_a_file_holds(name, kind):
     assert kind_of(name) == kind
+
+
+def test_a_number_that_no_partition_can_have_makes_a_directory_no_partition_s():
+    """Such as the time of a copy: 26-11-27 09:30."""
+    assert partition_name("flights-2147483647") == ("flights", 2147483647, None)
+    assert partition_name("backup-2611270930") is None

@@ -29,6 +29,7 @@ delete, and does not read either."""
 
 _DIGITS = 20
 _MAX_OFFSET = (1 << 63) - 1
+_MAX_PARTITION = (1 << 31) - 1
 _OF_OFFSET = re.compile(rf"([0-9]{{{_DIGITS}}})\.(log|index|timeindex|txnindex|snapshot)")
 _SNAPSHOT = re.compile(rf"(?:[0-9]{{{_DIGITS}}}-[0-9]{{10}}|bootstrap)\.checkpoint")
 _LEFTOVER = re.compile(r".*\.(?:deleted|cleaned|swap|part|tmp)")
@@ -78,4 +79,6 @@ def _named(name: str) -> re.Match[str] | None:
 def partition_name(name: str) -> PartitionName | None:
     """The topic and partition of a directory of this name; None for one that is no partition's."""
     found = _PARTITION.fullmatch(name)
-    return PartitionName(found[1], int(found[2]), found[3]) if found else None
+    if found is None or int(found[2]) > _MAX_PARTITION:
+        return None
+    return PartitionName(found[1], int(found[2]), found[3])
