@@ -53,3 +53,20 @@ def test_what_was_written_behind_a_cut_before_it_was_looked_at_is_read_where_los
     produce(topic, {0: [Record(b"k", b"v")] * 3})
     monkeypatch.setattr("tagwire.client.Reader", Cut)
     assert offsets_of(broker, topic, 3, fail_on_data_loss=False) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "error", [KafkaError(Error.OFFSET_OUT_OF_RANGE, "no offset 0"), RequestTimeoutError("the read ends at 3")]
+)
+def test_a_topic_that_is_deleted_before_it_is_asked_what_it_holds_is_left_out_where_loss_is_none(
+    broker: Broker, topic: str, produce: Produce, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    class Cut(Reader):
+        def __iter__(self):
+            with Admin(broker.bootstrap) as admin:
+                admin.delete_topics([topic])
+            raise error
+
+    produce(topic, {0: [Record(b"k", b"v")] * 3})
+    monkeypatch.setattr("tagwire.client.Reader", Cut)
+    assert offsets_of(broker, topic, 3, fail_on_data_loss=False) == []

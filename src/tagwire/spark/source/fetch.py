@@ -80,12 +80,19 @@ def _next_held(
 
     Raises `error` where it is about something else.
     """
+    try:
+        return _asked(error, client, at, position, end)
+    except KafkaError as told:  # `error` itself, or what is told of a partition that went since then
+        if told.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+            return end
+        raise
+
+
+def _asked(error: KafkaError | RequestTimeoutError, client: Client, at: TopicPartition, position: int, end: int) -> int:
     if isinstance(error, RequestTimeoutError):  # brokers say nothing of what was to come, and is no longer there
         if client.list_offsets({at: LATEST})[at] <= position:
             return end
         raise error
-    if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
-        return end
     if error.error is Error.OFFSET_OUT_OF_RANGE:
         earliest = client.list_offsets({at: EARLIEST})[at]
         if earliest <= position and client.list_offsets({at: LATEST})[at] <= position:
