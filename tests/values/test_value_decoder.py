@@ -8,6 +8,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import types
 from collections.abc import Iterator
 from dataclasses import replace
@@ -160,6 +161,24 @@ def test_a_writer_that_does_not_resolve_is_a_bad_row_with_its_id(registry: Regis
     assert decoder.refusal(values[1]) == f"schema id {avro}: is AVRO, not JSON"
     assert "in a circle" in decoder.refusal(values[2])
     assert decoder.refusal(values[3]) == f"schema id {part}: refers to gone 3, which the registry does not have"
+
+
+def test_a_schema_that_lacks_what_it_refers_to_is_asked_for_again(registry: RegistryServer) -> None:
+    """As where a registry that follows another has the one before it has the other."""
+    registry.add("t-value", factor(1), "JSON")
+    ten = registry.add("other-value", factor(10), "JSON", [("base", "base", 1)])
+    decoder = planned(registry)
+    assert decoder.settings.registry is not None
+    soon = replace(decoder.settings, registry=replace(decoder.settings.registry, unknown_ttl=0.3))
+    decoder = replace(decoder, settings=soon)
+    values = pa.array([prefix_of(ten) + b"7"])
+    for _ in range(2):
+        assert decoder.decode(values)[1].to_pylist() == [True]
+    assert "which the registry does not have" in decoder.refusal(values[0].as_py())
+    assert registry.asked(f"/schemas/ids/{ten}") == [f"/schemas/ids/{ten}"]
+    registry.add("base", factor(1), "JSON")
+    time.sleep(0.4)
+    assert decoder.decode(values)[0].to_pylist() == [70]
 
 
 def test_a_process_that_was_forked_while_threads_decoded_decodes(registry: RegistryServer) -> None:

@@ -30,7 +30,7 @@ from tagwire.values.framing import (
     split_prefixes,
 )
 from tagwire.values.options import HEADER, PREFIX, ValueSettings
-from tagwire.values.registry.schema_registry import shared_registry
+from tagwire.values.registry.schema_registry import MissingReferenceError, shared_registry
 from tagwire.values.schemas import PROTOBUF, RegisteredSchema, Schema
 from tagwire.values.subjects import subject_of, version_of
 
@@ -210,6 +210,8 @@ class ValueDecoder:
                 raise
             unknown.count += 1
             return "the registry has no such schema"
+        except MissingReferenceError as error:
+            return str(error)
         except ValueSchemaError as error:
             return _decoders.put(key, str(error))
         if writer.schema_type != self.schema.schema_type:

@@ -10,10 +10,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from tagwire.errors import ConfigError, SchemaRegistryError, ValueSchemaError
+from tagwire.errors import ConfigError, SchemaRegistryError, TagwireError, ValueSchemaError
 from tagwire.escaping import told
 from tagwire.values.registry.settings import RegistrySettings
 from tagwire.values.registry.transport import Transport
@@ -34,6 +35,10 @@ _MAX_REFERENCES_BYTES: Final = 10 * 1024 * 1024
 _MAX_ID: Final = 2**32 - 1
 
 
+class MissingReferenceError(ValueSchemaError):
+    """A schema is there, and one that it refers to is not. It may come yet."""
+
+
 class SchemaRegistry:
     """A registry's schemas, subjects and versions. Threads may share it; a process keeps what it was told of ids.
 
@@ -51,7 +56,7 @@ class SchemaRegistry:
         self._transport = Transport(settings)
         self._lock = threading.Lock()
         self._known: OrderedDict[Hashable, RegisteredSchema] = OrderedDict()
-        self._unknown: OrderedDict[Hashable, tuple[float, str, int | None]] = OrderedDict()
+        self._unknown: OrderedDict[Hashable, tuple[float, Callable[[], TagwireError]]] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"SchemaRegistry({','.join(self.settings.urls)})"
@@ -145,16 +150,24 @@ class SchemaRegistry:
                 return found
             missing = self._unknown.get(key)
             if missing is not None and time.monotonic() < missing[0]:
-                raise SchemaRegistryError(missing[1], status=404, error_code=missing[2])
+                raise missing[1]()
         try:
             found = fetch()
         except SchemaRegistryError as error:
             if error.not_found:
-                until = time.monotonic() + self.settings.unknown_ttl
-                self._remember(self._unknown, key, (until, str(error), error.error_code))
+                self._remember_missing(
+                    key, partial(SchemaRegistryError, str(error), status=404, error_code=error.error_code)
+                )
+            raise
+        except MissingReferenceError as error:
+            self._remember_missing(key, partial(MissingReferenceError, str(error)))
             raise
         self._remember(self._known, key, found)
         return found
+
+    def _remember_missing(self, key: Hashable, error: Callable[[], TagwireError]) -> None:
+        """`error` is made each time that it is raised: one that is raised again and again grows."""
+        self._remember(self._unknown, key, (time.monotonic() + self.settings.unknown_ttl, error))
 
     def _remember(self, kept: OrderedDict[Hashable, T], key: Hashable, value: T) -> None:
         with self._lock:
@@ -261,7 +274,8 @@ class SchemaRegistry:
             if not error.not_found:
                 raise
             # The schema is there; that it lacks a part is another matter than an id that nobody knows.
-            raise ValueSchemaError(f"refers to {told(_trail([place]))}, which the registry does not have") from None
+            said = f"refers to {told(_trail([place]))}, which the registry does not have"
+            raise MissingReferenceError(said) from None
         walk.bytes += len(text)
         if walk.bytes > _MAX_REFERENCES_BYTES:
             raise ValueSchemaError(f"the schemas that one refers to are longer than {_MAX_REFERENCES_BYTES} bytes")

@@ -27,7 +27,7 @@ class RegistrySettings:
             `backoff_max`, which bounds what a Retry-After may ask, too.
         max_response: the largest response that is taken.
         cache_entries: schemas that a process keeps; `unknown_ttl` is how long it takes a registry's word that it has
-            none of an id.
+            none of an id, or not what that refers to.
     """
 
     urls: tuple[str, ...]
