@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -216,6 +217,21 @@ def test_the_transactions_that_reach_into_a_range_are_those_a_reader_of_it_must_
     assert files.aborted(26, 60) == [(8, 20)]
     assert files.aborted(25, 63) == [(7, 10), (8, 20), (7, 62)]
     assert files.aborted(71) == []
+
+
+def test_a_partition_that_a_broker_removes_while_its_data_directory_is_listed_is_none(partition, monkeypatch):
+    gone = partition.path.parent / f"gone-0.{'a' * 32}-delete"
+    gone.mkdir()
+    is_dir = Path.is_dir
+
+    def removed(path, **options):
+        there = is_dir(path, **options)
+        if path == gone:
+            gone.rmdir()
+        return there
+
+    monkeypatch.setattr(Path, "is_dir", removed)
+    assert [files.topic for files in partitions(partition.path.parent)] == ["t.x"]
 
 
 def test_partitions_are_found_in_the_directory_that_holds_them(partition):

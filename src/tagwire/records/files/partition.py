@@ -110,9 +110,12 @@ def partitions(
     itself = PartitionFiles(path, dialect=dialect, register=register)
     if itself.topic is not None or itself.segments:
         return [itself]
-    found = [
-        PartitionFiles(entry, dialect=dialect, register=register)
-        for entry in path.iterdir()
-        if entry.is_dir() and partition_name(entry.name)
-    ]
+    found = []
+    for entry in path.iterdir():
+        if entry.is_dir() and partition_name(entry.name):
+            try:
+                found.append(PartitionFiles(entry, dialect=dialect, register=register))
+            except FileNotFoundError:
+                if entry.exists():  # else a broker has removed it since it was listed
+                    raise
     return sorted(found, key=lambda each: (each.topic or "", each.partition or 0, each.state or ""))
