@@ -157,6 +157,13 @@ def test_values_hidden_in_others_do_not_shift_the_rows():
     assert bad.to_pylist() == [True, True, False]
 
 
+def test_an_object_with_a_member_behind_it_is_no_json():
+    values = [b'{"a":1},"x":{"a":2}', b'{"a":3}']
+    structs, bad = decode_json(pa.array(values, pa.binary()), KIND)
+    assert [found and found["a"] for found in structs.to_pylist()] == [None, 3]
+    assert bad.to_pylist() == [True, False]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -258,6 +258,7 @@ WITH_MAP = record(n=INTEGER, x={"type": "number"}, s=STRING, m={"type": "object"
         (b'{"n":1}{"n":2}', "Extra data"),
         (b'{"n":1},{"n":2}', "Extra data"),
         (b'{"n":1}}\n{"v":{"n":2}', "Extra data"),
+        (b'{"n":1},"m":{"n":2}', "Extra data"),
         (b'{"n":1,"n":2}', "n: is there twice"),
         (b'{"n":"1"}', 'n: "1" is no integer'),
         (b'{"n":1.5}', "n: 1.5 is no integer"),

@@ -1,7 +1,8 @@
 """JSON values as Arrow arrays, by Arrow's JSON reader: many at a time, and a few where one of them is broken.
 
-Each value is wrapped as `{"v":...}` on a line of its own. So each gives at least one row or an error, and as many rows
-as values means that each gave one.
+Each value is wrapped as `{"v":[...]}` on a line of its own. So each gives at least one row or an error, and as many
+rows as values means that each gave one. In a list nothing can stand behind the value but another one, which is counted
+too; right in the object a member could, and would be passed over.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
         pa.ArrowInvalid: one is no JSON, not of that type, or not one value; or is not UTF-8.
     """
     values.cast(pa.string())  # Arrow's reader does not look whether bytes are UTF-8
-    lines = pc.binary_join_element_wise(pa.scalar(b'{"v":'), values, pa.scalar(b"}\n"), pa.scalar(b""))
+    lines = pc.binary_join_element_wise(pa.scalar(b'{"v":['), values, pa.scalar(b"]}\n"), pa.scalar(b""))
     ends = lines.buffers()[1]
     first, last = (memoryview(ends).cast("i")[lines.offset + place] for place in (0, len(lines)))
     data = lines.buffers()[2].slice(first, last - first)
@@ -35,12 +36,17 @@ def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
         pa.BufferReader(data),
         read_options=pj.ReadOptions(use_threads=False, block_size=data.size + 1),
         parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([("v", kind)]), unexpected_field_behavior="ignore", newlines_in_values=True
+            explicit_schema=pa.schema([("v", pa.list_(kind))]),
+            unexpected_field_behavior="ignore",
+            newlines_in_values=True,
         ),
     )
     if table.num_rows != len(values):
         raise pa.ArrowInvalid(f"{len(values)} values hold {table.num_rows} JSON values")
-    return _one_array(table.column("v"))
+    lists = _one_array(table.column("v"))
+    if len(lists) and pc.min_max(pc.list_value_length(lists)).as_py() != {"min": 1, "max": 1}:
+        raise pa.ArrowInvalid("a value is none, or several")
+    return lists.flatten()
 
 
 def decode_by_halves(

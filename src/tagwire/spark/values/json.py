@@ -80,7 +80,7 @@ def json_refusal(value: bytes, kind: pa.StructType) -> str:
     try:
         read_lines(pa.array([value], pa.binary()), _readable(kind))
     except pa.ArrowInvalid as error:
-        return str(error).replace("/v/", "").replace(" in row 0", "")
+        return str(error).replace("/v/[]/", "").replace("/v/[]", "/v").replace(" in row 0", "")
     return "no JSON object"
 
 
