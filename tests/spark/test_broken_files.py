@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tagwire import messages
 from tagwire.errors import CorruptRecordError
 from tagwire.records import Record
+from tagwire.spark.file_systems import FileInfo, LocalFileSystem
 from tagwire.spark.segments.source import SegmentsDataSource
 
 from .log_files import NOON, LogDirectory, transactional
@@ -84,3 +86,19 @@ def test_what_is_ready_to_replace_segments_is_read_in_their_place(tmp_path: Path
     log.numbered(1)
     assert rows_of(tmp_path, "offset") == [0, 1, 2, 3, 5, 6]
     assert committed(tmp_path) == [0, 1, 5, 6]
+
+
+def test_a_partition_that_a_broker_removes_while_its_data_directory_is_listed_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LogDirectory(tmp_path, "t-0").numbered(2)
+    gone = LogDirectory(tmp_path, "gone-0")
+    list_directory = LocalFileSystem.list_directory
+
+    def removed(file_system: LocalFileSystem, path: str) -> list[FileInfo]:
+        if path == str(gone.path):
+            shutil.rmtree(path)
+        return list_directory(file_system, path)
+
+    monkeypatch.setattr(LocalFileSystem, "list_directory", removed)
+    assert rows_of(tmp_path, "offset") == [0, 1]

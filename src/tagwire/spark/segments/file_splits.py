@@ -134,7 +134,12 @@ def _logs_at(file_system: FileSystem, entry: FileInfo, dialect: str | None) -> I
     for each in here:
         named = partition_name(each.name) if each.is_directory else None
         if named and named.state is None:
-            files = file_system.list_directory(each.path)
+            try:
+                files = file_system.list_directory(each.path)
+            except StorageError:
+                if any(there.name == each.name for there in file_system.list_directory(entry.path)):
+                    raise
+                continue  # a broker has removed it since it was listed
             yield from _partition(file_system, files, named.topic, named.partition, dialect)
 
 
