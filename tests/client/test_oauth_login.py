@@ -130,6 +130,27 @@ def test_a_good_token_is_kept_while_no_newer_one_can_be_had(caplog: pytest.LogCa
     assert world.request() == ["ConnectError: token endpoint x: status 503"]
 
 
+def test_a_token_that_could_not_be_renewed_is_given_no_longer_than_it_is_good() -> None:
+    world = World(1_000.0)
+    world.request()
+    world.now += 1_000 - PAUSE_AFTER_FAILURE / 2
+    world.answer = lambda: (_ for _ in ()).throw(ConnectError("token endpoint x: status 503"))
+    assert world.request() == ["token-1"]
+    world.now += PAUSE_AFTER_FAILURE / 2
+    assert world.request() == ["ConnectError: token endpoint x: status 503"]
+
+
+def test_no_share_of_its_lifetime_makes_a_token_due_after_its_end() -> None:
+    world = World(100.0, window_factor=1.0, window_jitter=0.25)
+    world.request()
+    world.now += 100
+    assert world.request() == ["token-2"]
+    world = World(10_000.0, window_factor=1.0, window_jitter=0.25, min_period=0.0, buffer=0.0)
+    world.request()
+    world.now += 10_000
+    assert world.request() == ["token-2"]
+
+
 def test_a_token_whose_end_nobody_knows_is_asked_for_each_time() -> None:
     world = World()
     world.answer = lambda: "opaque"

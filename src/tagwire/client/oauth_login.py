@@ -83,7 +83,7 @@ class TokenRefresh:
             return now
         share = self.window_factor + self.window_jitter * random
         if now + self.min_period + self.buffer > token.expires_at:
-            return now + (token.expires_at - now) * share
+            return min(now + (token.expires_at - now) * share, token.expires_at)
         proposed = token.issued_at + (token.expires_at - token.issued_at) * share
         return max(min(proposed, token.expires_at - self.buffer), now + self.min_period)
 
@@ -207,7 +207,7 @@ class TokenLogin:
             elif self._token is not None and now < self._token.expires_at < math.inf:
                 logger.warning("the token is kept, for no newer one can be had: %s", failure)
                 token, failure = self._token, None
-                self._due = now + PAUSE_AFTER_FAILURE
+                self._due = min(now + PAUSE_AFTER_FAILURE, token.expires_at)
             self._asked_until, self._failure = -math.inf, ""
             waiting, self._waiting = self._waiting, []
         for request in waiting:
