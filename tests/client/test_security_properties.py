@@ -67,6 +67,14 @@ def test_client_credentials_come_in_each_family(family: dict[str, str]) -> None:
     Security(**settings.security)
 
 
+def test_a_property_comes_before_the_option_of_the_login_module_as_with_javas_clients() -> None:
+    before = 'clientId="not me" clientSecret="hunter3" scope="all"'
+    found = options(
+        {**OAUTH, **FAMILIES[2], "sasl.jaas.config": f'{MODULE} required {before} extension_logicalCluster="lkc-1";'}
+    )
+    assert found["sasl_oauth_token"] == CREDENTIALS
+
+
 def test_times_of_a_login_are_read() -> None:
     found = options(
         {

@@ -128,7 +128,8 @@ def _source(
             given[option] = _number(name, properties[name]) * unit
     extensions = dict(_extensions(properties.get(_EXTENSIONS, "")))
     if module is not None:
-        given |= {option: module.options[name] for name, option in _OF_MODULE.items() if name in module.options}
+        told_by_module = {option: module.options[name] for name, option in _OF_MODULE.items() if name in module.options}
+        given = told_by_module | given  # what a property says comes first. Source: Kafka's ConfigOrJaas
         extensions |= {
             name.removeprefix(_EXTENSION): value
             for name, value in module.options.items()
