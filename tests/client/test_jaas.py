@@ -18,6 +18,7 @@ READ = [
     (f"{PLAIN} REQUIRED username = alice", {"username": "alice"}),
     (f"{PLAIN} required;", {}),
     (f'{PLAIN} required p="a\\"b\\\\c\\n\\101";', {"p": 'a"b\\c\nA'}),
+    (f'{PLAIN} required p="\\7771\\400\\88";', {"p": "?71 088"}),
     (f'{PLAIN} required p="a;b=c // d";', {"p": "a;b=c // d"}),
     (f"{PLAIN} required /* who */ a=b // and so on\n c=d==;", {"a": "b", "c": "d=="}),
     (f"{PLAIN} optional x.y-z=1;", {"x.y-z": "1"}),

@@ -24,7 +24,7 @@ _OPTION: Final = re.compile(
     r"""([\w.$-]{1,200})\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)'|([^\s"';]++))""", re.DOTALL
 )
 _SPACE: Final = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_ESCAPE: Final = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)  # octal up to 377, as Java has it
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
