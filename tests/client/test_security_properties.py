@@ -75,6 +75,16 @@ def test_a_property_comes_before_the_option_of_the_login_module_as_with_javas_cl
     assert found["sasl_oauth_token"] == CREDENTIALS
 
 
+def test_what_is_set_to_nothing_is_not_set_of_what_may_be_left_out() -> None:
+    """librdkafka has the empty text for none, and Java's clients leave an empty scope out."""
+    empty = {"sasl.oauthbearer.scope": "", "sasl.oauthbearer.expected.audience": " ", "https.ca.location": ""}
+    found = options({**OAUTH, **FAMILIES[0], **empty})["sasl_oauth_token"]
+    assert (found.scope, found.expected_audience, found.cafile) == (None, None, None)
+    module = f'{MODULE} required clientId="me" clientSecret="hunter2" scope="";'
+    found = options({**OAUTH, "sasl.oauthbearer.token.endpoint.url": URL, "sasl.jaas.config": module})
+    assert found["sasl_oauth_token"].scope is None
+
+
 def test_times_of_a_login_are_read() -> None:
     found = options(
         {

@@ -120,7 +120,7 @@ def _source(
                 "MODULE:FUNCTION"
             )
         return lambda: _imported(handler)
-    given: dict[str, Any] = {option: properties[name] for name, option in _TEXTS.items() if name in properties}
+    given: dict[str, Any] = {option: properties[name] for name, option in _TEXTS.items() if _is_set(name, properties)}
     if not given and module is None:
         return None
     for name, (option, unit) in _NUMBERS.items():
@@ -128,7 +128,9 @@ def _source(
             given[option] = _number(name, properties[name]) * unit
     extensions = dict(_extensions(properties.get(_EXTENSIONS, "")))
     if module is not None:
-        told_by_module = {option: module.options[name] for name, option in _OF_MODULE.items() if name in module.options}
+        told_by_module = {
+            option: module.options[name] for name, option in _OF_MODULE.items() if _is_set(name, module.options)
+        }
         given = told_by_module | given  # what a property says comes first. Source: Kafka's ConfigOrJaas
         extensions |= {
             name.removeprefix(_EXTENSION): value
@@ -145,6 +147,11 @@ def _source(
         lambda: ClientCredentials(extensions=extensions, **given), "sasl.oauthbearer.*"
     )
     return credentials
+
+
+def _is_set(name: str, values: Mapping[str, str]) -> bool:
+    """Whether there is a value; blank is the same as none. Source: Kafka's JaasOptionsUtils."""
+    return bool(values.get(name, "").strip())
 
 
 def _extensions(text: str) -> list[tuple[str, str]]:
