@@ -71,6 +71,12 @@ def test_an_opaque_token_lives_as_long_as_the_endpoint_says(endpoint: TokenEndpo
     assert (token.value, token.issued_at, token.expires_at) == ("opaque", 1000.0, 1060.0)
 
 
+def test_a_token_that_was_created_is_taken_as_kafkas_clients_do(endpoint: TokenEndpoint) -> None:
+    endpoint.answers.append(Answer(201, b'{"access_token":"opaque","expires_in":60}'))
+    assert credentials(endpoint).token(lambda: 1000.0).value == "opaque"
+    assert len(endpoint.requests) == 1
+
+
 def test_over_tls_the_endpoint_has_to_be_vouched_for(certificates: Certificates) -> None:
     with TokenEndpoint().listening(certificates.server()) as endpoint:
         assert credentials(endpoint, cafile=certificates.authority).token(time.time).value

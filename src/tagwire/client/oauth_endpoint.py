@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MAX_RESPONSE: Final = 1024 * 1024
 """Bytes of an endpoint's response that are read; honest ones have a few thousand."""
 
+_GIVEN: Final = (200, 201)  # with a token. Source: Kafka's HttpJwtRetriever
+
 # What another attempt does not change. Source: Kafka's HttpJwtRetriever.
 _FINAL: Final = frozenset({*range(400, 408), *range(409, 416), 501, 505})
 
@@ -163,7 +165,7 @@ class ClientCredentials:
         status, kind, body = self._exchange()
         if 300 <= status < 400:
             raise TokenError(f"{self.name}: redirects ({status}), which is not followed with a secret")
-        if status != 200:
+        if status not in _GIVEN:
             said = f"{self.name}: status {status}{_error_code(body)}"
             raise TokenError(said) if status in _FINAL else ConnectError(said)
         if len(body) > MAX_RESPONSE:
