@@ -28,6 +28,7 @@ UNKNOWN_END = "nothing tells when the token ends"
 WRITES: dict[str, tuple[bytes, bytes, type[Exception], str]] = {
     "a bomb of gzip": (LAST + gzip.compress(b" " * 20_000_000), b"", TokenError, NO_JSON),
     "a length that is not kept": (OK + b"Content-Length: 99999999999999\r\n\r\n", b" " * 65536, TokenError, TOO_MUCH),
+    "a length that is not reached": (OK + b'Content-Length: 100\r\n\r\n{"access_', b"", ConnectError, NOT_HTTP),
     "a length below zero": (OK + b"Content-Length: -5\r\n\r\n", b" " * 65536, TokenError, TOO_MUCH),
     "a huge chunk": (CHUNKED + b"ffffffffffffffff\r\n", b" " * 65536, TokenError, TOO_MUCH),
     "a chunk below zero": (CHUNKED + b"-5\r\n", b" " * 65536, ConnectError, NOT_HTTP),

@@ -194,7 +194,13 @@ class ClientCredentials:
 
     def _exchange(self) -> tuple[int, str, bytes]:
         """Status, type and the first bytes of a response."""
-        from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection  # few clients need it
+        from http.client import (  # few clients need it
+            HTTPConnection,
+            HTTPException,
+            HTTPResponse,
+            HTTPSConnection,
+            IncompleteRead,
+        )
 
         url = self._url
         assert url.hostname is not None
@@ -214,7 +220,10 @@ class ClientCredentials:
             connection.request("POST", self._path, self._form, self._headers)
             response = HTTPResponse(_Bounded(sock, time.monotonic() + self.read_timeout), method="POST")  # type: ignore[arg-type]
             response.begin()
-            return response.status, response.getheader("content-type") or "", response.read(MAX_RESPONSE + 1)
+            body = response.read(MAX_RESPONSE + 1)
+            if response.length and len(body) <= MAX_RESPONSE:
+                raise IncompleteRead(body)  # which a read of so many bytes does not tell
+            return response.status, response.getheader("content-type") or "", body
         except ssl.SSLCertVerificationError as error:
             raise TokenError(f"{self.name}: its certificate is not trusted: {error.verify_message}") from None
         except TimeoutError:
