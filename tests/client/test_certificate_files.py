@@ -9,6 +9,12 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from tagwire.client import Client
 from tagwire.client.certificate_files import CertificateFiles
@@ -120,3 +126,14 @@ def test_what_is_wrong_from_the_start_is_refused(old: Certificates) -> None:
     old.authority.write_bytes(b"no certificate")
     with pytest.raises(ConfigError, match="ssl_cafile="):
         files(old)
+
+
+@pytest.mark.parametrize("password", ["x" * 1025, "hunter\ud800"])
+def test_a_password_that_opens_nothing_is_refused_without_being_told(old: Certificates, password: str) -> None:
+    key = load_pem_private_key(old.client.read_bytes(), None)
+    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"alice"))
+    keyfile = old.client.with_suffix(".key")
+    keyfile.write_bytes(locked)
+    with pytest.raises(ConfigError, match="ssl_certfile=") as caught:
+        CertificateFiles(None, old.client, keyfile, password, check_hostname=True)
+    assert "d800" not in str(caught.value)

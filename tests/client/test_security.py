@@ -192,6 +192,8 @@ WRONG = [
     (login("SCRAM-SHA-256", sasl_plain_username="hunter2\ud800"), "sasl_plain_username: has half of a character"),
     ({"security_protocol": "SSL", "ssl_cafile": "/no/such.pem"}, "ssl_cafile='/no/such.pem': No such file"),
     ({"security_protocol": "SSL", "ssl_certfile": "/no/such.pem"}, "ssl_certfile='/no/such.pem': No such file"),
+    ({"security_protocol": "SSL", "ssl_cafile": "/no\0"}, "ssl_cafile='/no\\x00': embedded null"),
+    ({"security_protocol": "SSL", "ssl_certfile": "/no\0"}, "ssl_certfile='/no\\x00': embedded null"),
     ({"security_protocol": "SSL", "ssl_keyfile": "x"}, "ssl_keyfile: has no effect without ssl_certfile"),
     ({"sasl_password": "hunter2"}, "sasl_password: no such option"),
 ]

@@ -9,6 +9,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from tagwire.client import Client, ClientCredentials, OAuthToken, Security, TokenRefresh
 from tagwire.client.config import parse
@@ -284,6 +290,9 @@ def test_a_broker_is_believed_that_nobody_vouches_for_where_that_is_asked_for(ce
 
 def test_wrong_certificates_are_told_without_their_text(certificates: Certificates) -> None:
     authority, chain, key = texts(certificates)
+    unlocked = load_pem_private_key(key.encode(), None)
+    locked_key = unlocked.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"alice")).decode()
+    locked = {"ssl_certificate_pem": chain, "ssl_key_pem": locked_key}
     wrong = [
         ({"ssl_ca_pem": "hunter2"}, "ssl_ca_pem: "),
         ({"ssl_ca_pem": "h\u00fcnter2"}, "ssl_ca_pem: "),
@@ -293,6 +302,10 @@ def test_wrong_certificates_are_told_without_their_text(certificates: Certificat
         ({"ssl_key_pem": key}, "ssl_key_pem: has no effect without ssl_certificate_pem"),
         ({"ssl_key_pem": "k" * (1 << 21), "ssl_certificate_pem": chain}, "ssl_key_pem: has 2097152 characters"),
         ({"ssl_verify": "no"}, "ssl_verify: needs True or False"),
+        ({"ssl_ca_pem": "é"}, "ssl_ca_pem: "),
+        ({"ssl_certificate_pem": f"{chain}\ud800"}, "ssl_certificate_pem: surrogates not allowed"),
+        ({**locked, "ssl_password": "x" * 1025}, "ssl_certificate_pem: password cannot be longer"),
+        ({**locked, "ssl_password": "hunter\ud800"}, "ssl_certificate_pem: surrogates not allowed"),
     ]
     for given, why in wrong:
         with pytest.raises(ConfigError) as caught:
@@ -300,6 +313,7 @@ def test_wrong_certificates_are_told_without_their_text(certificates: Certificat
         assert str(caught.value).startswith(why)
         assert len(str(caught.value)) < 200
         assert key[40:80] not in str(caught.value)
+        assert "d800" not in str(caught.value)
 
 
 def test_no_repr_has_a_key(certificates: Certificates) -> None:

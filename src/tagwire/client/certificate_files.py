@@ -11,7 +11,7 @@ import os
 import ssl
 from os import PathLike
 
-from tagwire.client.pem import NO_TEXTS, PemTexts
+from tagwire.client.pem import NO_TEXTS, PemTexts, why
 from tagwire.errors import ConfigError
 
 logger = logging.getLogger("tagwire.client")
@@ -77,8 +77,8 @@ class CertificateFiles:
     def _made(self) -> ssl.SSLContext:
         try:
             context = ssl.create_default_context(cafile=self._cafile)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"ssl_cafile={str(self._cafile)!r}: {error.strerror or error}") from None
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"ssl_cafile={str(self._cafile)!r}: {why(error)}") from None
         if self._texts.authorities is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which trusts nobody else
         context.check_hostname = self._check_hostname and self._verify
@@ -89,8 +89,8 @@ class CertificateFiles:
             try:
                 # A function: without one, OpenSSL asks the terminal for the password of an encrypted key.
                 context.load_cert_chain(self._certfile, self._keyfile, lambda: self._password or "")
-            except (OSError, ssl.SSLError) as error:
-                raise ConfigError(f"ssl_certfile={str(self._certfile)!r}: {error.strerror or error}") from None
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"ssl_certfile={str(self._certfile)!r}: {why(error)}") from None
         elif self._keyfile is not None:
             raise ConfigError("ssl_keyfile: has no effect without ssl_certfile")
         return context

@@ -63,6 +63,11 @@ class PemTexts:
 NO_TEXTS: Final = PemTexts()
 
 
+def why(error: OSError | ValueError) -> str:
+    """Why OpenSSL did not take a file, or Python a path or a password to hand over; nothing of a password."""
+    return getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
+
+
 def _load_chain(context: ssl.SSLContext, text: str, password: str | None) -> None:
     descriptor, path, is_named = _private_file()
     try:
@@ -70,9 +75,8 @@ def _load_chain(context: ssl.SSLContext, text: str, password: str | None) -> Non
             file.write(text)
         # A function: without one, OpenSSL asks the terminal for the password of an encrypted key.
         context.load_cert_chain(path, None, lambda: password or "")
-    except (OSError, ssl.SSLError) as error:
-        reason = getattr(error, "reason", None) or error.strerror or type(error).__name__
-        raise ConfigError(f"ssl_certificate_pem: {reason}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"ssl_certificate_pem: {getattr(error, 'reason', None) or why(error)}") from None
     finally:
         os.close(descriptor)
         if is_named:
