@@ -22,6 +22,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 from tagwire.client.oauth_token import DEFAULT_CLOCK_SKEW, OAuthToken, UsableToken, usable
 from tagwire.client.option_types import credential_fault, of_type
+from tagwire.client.pem import why
 from tagwire.errors import ConfigError, ConnectError, TokenError
 from tagwire.escaping import told
 from tagwire.rpc.addresses import address_text
@@ -93,6 +94,8 @@ class ClientCredentials:
                 raise ConfigError(f"{name}: {problem}")
         for name in ("scope", "expected_audience"):
             of_type(name, getattr(self, name), str, "text")
+        if (problem := credential_fault(self.scope)) is not None:
+            raise ConfigError(f"scope: {problem}")
         of_type("cafile", self.cafile, (str, PathLike), "a path")
         of_type("extensions", self.extensions, Mapping, "a dict")
         for name, (low, high) in _TIMES.items():
@@ -155,6 +158,8 @@ class ClientCredentials:
             _ = found.port
         except ValueError:
             raise ConfigError("token_endpoint_url: is no URL") from None
+        if any(character <= " " for character in found.hostname or ""):
+            raise ConfigError("token_endpoint_url: is no URL")
         return found
 
     @property
@@ -208,8 +213,8 @@ class ClientCredentials:
         if url.scheme == "https":
             try:
                 context = ssl.create_default_context(cafile=self.cafile)
-            except (OSError, ssl.SSLError) as error:
-                raise ConfigError(f"cafile={str(self.cafile)!r}: {error.strerror or error}") from None
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"cafile={str(self.cafile)!r}: {why(error)}") from None
             connection = HTTPSConnection(url.hostname, self._port, timeout=self.connect_timeout, context=context)
         else:
             connection = HTTPConnection(url.hostname, self._port, timeout=self.connect_timeout)
