@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+import time
 from contextlib import suppress
 from random import Random
 
@@ -83,6 +84,7 @@ def test_what_re2_has_and_python_has_not(pattern, matched):
         "(?i)*", "a|(?i)+", "((?i)?)", r"\Q\E*", r"(\Q\E{2})", "(?-)a", "(?i-:a)", "(?<n>a)(?P<n>b)", "(?<>a)",
         "(?<é>a)", r"\8", r"\81", r"\7",
         "(a{1000}){1000}", "((()" * 200, "(" * 5000, "x" * (MOST_CHARACTERS + 1), "((){1000}){1000}",
+        "(?:" + "(?i)" * 1000 + "a){1000}", f"(?{'i' * 4000}:a){{1000}}", "(?:" + r"\Q\E" * 1000 + "a){1000}",
     ],
 )  # fmt: skip
 def test_what_is_no_regular_expression_of_re2_is_refused_and_told_where(pattern):
@@ -97,6 +99,12 @@ def test_a_hostile_regular_expression_takes_no_longer_than_another(pattern):
     names = ["a" * 200 + str(number) for number in range(100)]
     with suppress(KafkaError):
         assert compiled(pattern).matching(names) == frozenset()
+
+
+def test_a_class_of_characters_that_repeats_takes_no_longer_than_another():
+    begin = time.process_time()
+    assert compiled(f"[{'a' * 4000}]{{1000}}").matching(["a" * 1000, "a"]) == {"a" * 1000}
+    assert time.process_time() - begin < 2
 
 
 def test_what_would_take_too_many_steps_is_refused():

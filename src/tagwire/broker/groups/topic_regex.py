@@ -27,6 +27,10 @@ MOST_STATES = 10_000
 MOST_REPEATS = 1000
 """The largest count in braces, as in RE2."""
 
+MOST_FLAGS = 100_000
+"""How many characters of flags, and of what quotes nothing, may be read: they make no states, and what repeats is read
+again for each time."""
+
 MOST_DEPTH = 100
 """How deep groups may be nested."""
 
@@ -213,6 +217,8 @@ class _Parser:
         self._automaton = automaton
         self._names: set[str] = set()
         self._ignores_case = False
+        self._flags_left = MOST_FLAGS
+        self._classes: dict[tuple[int, bool], tuple[int, int]] = {}
 
     def parse(self) -> tuple[int, int]:
         try:
@@ -293,6 +299,7 @@ class _Parser:
         while True:
             begin, ignores_case = self._at, self._ignores_case
             if self._take("\\Q\\E"):
+                self._spend_flags(self._at - begin)
                 continue
             if not self._take("(?") or self._peek_name() or self._flags():
                 self._at, self._ignores_case = begin, ignores_case
@@ -414,6 +421,7 @@ class _Parser:
     def _flags(self) -> bool:
         """Take flags over; whether a group follows, for which they hold, and not the end of this one."""
         on = True
+        begin = self._at
         ignores_case = self._ignores_case
         before = ""
         while (flag := self._character("a )")) not in ":)" or before == "-":
@@ -425,8 +433,14 @@ class _Parser:
             elif flag not in "msU":  # of lines, and of how long a match is: a name has one line, and matches whole
                 self._at -= 1
                 raise self._wrong("neither flags nor (?: or (?<name>: there is no looking around")
+        self._spend_flags(self._at - begin)
         self._ignores_case = ignores_case
         return flag == ":"
+
+    def _spend_flags(self, characters: int) -> None:
+        self._flags_left -= characters
+        if self._flags_left < 0:
+            raise _TooLarge
 
     def _escape(self) -> tuple[int, int]:
         character = self._character("what \\ escapes")
@@ -502,6 +516,16 @@ class _Parser:
         return character
 
     def _bracketed(self) -> int:
+        """A class of characters; one that was read is not read again for each time that it repeats."""
+        begin = self._at, self._ignores_case
+        if begin in self._classes:
+            bits, self._at = self._classes[begin]
+            return bits
+        bits = self._read_bracketed()
+        self._classes[begin] = bits, self._at
+        return bits
+
+    def _read_bracketed(self) -> int:
         negated = self._take("^")
         bits = 0
         is_first = True
