@@ -214,6 +214,29 @@ def test_a_callback_that_hangs_is_called_again_after_a_minute() -> None:
     assert first.is_done
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_call_says_after_a_later_one_was_answered_is_not_heard(fails: bool) -> None:
+    """It began long before: its token may have ended since, and its failure is nobody's any more."""
+    world = World()
+    first, second = world.login.request(), world.login.request()
+    first.begin(lambda: None, None)
+    world.now += PATIENCE
+    second.begin(lambda: None, None)
+    hung = world.threads.pop(0)
+    world.run()
+    assert [first.result().value, second.result().value] == ["token-1"] * 2
+    world.now += 990
+    third = world.login.request()
+    third.begin(lambda: None, None)
+    good, world.answer = world.answer, lambda: None if fails else OAuthToken("old", world.now - 20)
+    hung()
+    assert not third.is_done
+    world.answer = good
+    world.run()
+    assert third.result().value == "token-3"
+    assert world.request() == ["token-3"]
+
+
 def test_a_callback_that_hangs_is_called_again_after_a_minute_though_the_clock_was_set_back() -> None:
     world = World()
     world.login.request().begin(lambda: None, None)

@@ -166,7 +166,9 @@ class TokenLogin:
             if now < self._asked_until:
                 return
             self._asked_until = now + PATIENCE
-        self._run(lambda: self._fetch(loop), "token")
+            self._calls += 1
+            call = self._calls
+        self._run(lambda: self._fetch(call, loop), "token")
 
     def not_yet(self) -> str:
         """Why a connection waits."""
@@ -183,6 +185,7 @@ class TokenLogin:
         self._due = 0.0
         self._asked_until = -math.inf
         self._failure = ""
+        self._calls = self._answered = 0  # how many were begun, and the last of them that was answered
         self._waiting: list[TokenRequest] = []
 
     def _look_at_process(self) -> None:
@@ -190,7 +193,7 @@ class TokenLogin:
         if self._process is not process.current:
             self._begin_anew()
 
-    def _fetch(self, loop: AbstractEventLoop | None) -> None:
+    def _fetch(self, call: int, loop: AbstractEventLoop | None) -> None:
         token: UsableToken | None = None
         failure: TagwireError | None = None
         try:
@@ -201,6 +204,9 @@ class TokenLogin:
             failure = TokenError(f"{_CALLBACK} raised {type(error).__name__}")
             failure.__cause__ = error
         with self._lock:
+            if call < self._answered:
+                return  # it hung: a later one was answered, and whoever waits now waits for the next
+            self._answered = call
             now = self._clock()
             if token is not None:
                 self._token, self._due = token, self._refresh.due(token, now, self._random.random())
