@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from fractions import Fraction
 
 import pytest
 
@@ -106,6 +107,16 @@ def test_the_broker_tells_how_it_was_started(tmp_path, connect):
         assert told["log.dirs"][0] == str(tmp_path / "data")
         assert [(s.value, s.source) for s in found["num.partitions"].synonyms] == [("3", STATIC), ("1", DEFAULT)]
         assert describe(wire, "", kind=BROKER).configs == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(5, "5000"), (Fraction(1, 2), "500"), (float("inf"), str(2**63 - 1)), (1e300, str(2**63 - 1))]
+)
+def test_seconds_are_told_as_milliseconds_whatever_number_they_were_given_as(tmp_path, connect, seconds, told):
+    with Broker(tmp_path / "data", idle_timeout_s=seconds, max_reauth_s=seconds) as broker:
+        found = configs(connect(broker.bootstrap), "1", kind=BROKER)
+        assert found["connections.max.idle.ms"].value == told
+        assert found["connections.max.reauth.ms"].value == told
 
 
 def test_no_secret_is_told(tmp_path, connect):

@@ -221,6 +221,9 @@ def _identity(node: Node) -> list[_Row]:
     ]
 
 
+LONGEST_MS: Final = 2**63 - 1
+"""Of a LONG; a broker may be told `inf` seconds."""
+
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 # Kafka's name, our setting, and how a value of ours is written as Kafka's.
@@ -275,5 +278,5 @@ def _written(setting: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if setting.endswith("_s") and isinstance(value, float):
-        return str(int(value * 1000))
+        return str(int(min(value * 1000, LONGEST_MS)))
     return str(value)

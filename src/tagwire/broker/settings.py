@@ -28,6 +28,9 @@ OLDER_EPOCHS_SINCE: Final = "4.3"
 NETWORK_ACLS_SINCE: Final = "4.4"
 """The first release to which the host of an ACL may be a network (KIP-1276); to older ones it is a text like any."""
 
+MOST_GROUP_S: Final = (2**31 - 1) // 1000
+"""How many seconds members of groups can be told, in milliseconds of 32 bits."""
+
 Unsupported = Literal["close", "empty"]
 AuthorizerName = Literal["StandardAuthorizer"]
 
@@ -157,6 +160,9 @@ class Settings:
             self._check(name, isinstance(timeout, Real) and not isinstance(timeout, bool), "a number of seconds")
             may_be_none = name == "max_reauth_s"
             self._check(name, timeout > 0 or (may_be_none and timeout == 0), f"{'0 or ' * may_be_none}more than 0")
+            object.__setattr__(self, name, float(timeout))
+        for name in ("group_session_timeout_s", "group_heartbeat_interval_s"):
+            self._check(name, getattr(self, name) <= MOST_GROUP_S, f"at most {MOST_GROUP_S}")
         self._check("fsync", self.fsync in get_args(Fsync), " or ".join(get_args(Fsync)))
         self._check("unsupported", self.unsupported in get_args(Unsupported), " or ".join(get_args(Unsupported)))
         self._check("group_migration", self.group_migration in get_args(Migration), " or ".join(get_args(Migration)))
