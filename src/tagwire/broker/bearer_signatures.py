@@ -130,7 +130,7 @@ def _key(told: Mapping[str, Any]) -> _Key | None:
     except (ValueError, KeyError, TypeError):
         return None
     only = told.get("alg")
-    return _Key(frozenset(algorithms if only is None else {only} & set(algorithms)), verify)
+    return _Key(frozenset(each for each in algorithms if only in (None, each)), verify)
 
 
 def _rsa(told: Mapping[str, Any]) -> tuple[tuple[str, ...], Verify]:

@@ -238,6 +238,13 @@ def test_a_key_is_used_for_what_it_is_for(issuer):
             validator(token)
 
 
+def test_a_key_that_says_nonsense_of_itself_costs_no_other_its_use(issuer):
+    validator = SignedTokens(issuer(rsa_key(kid="e", alg=["RS256"]), rsa_key(kid="f", alg={}), rsa_key()), check())
+    assert validator(signed("RS256", kid="r")).principal == "alice"
+    with pytest.raises(AuthenticationError):
+        validator(signed("RS256", kid="e"))
+
+
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"keys": []}', '{"keys": 3}', '{"keys": [{"kty": "oct", "k": "s3cret"}]}']
 )
