@@ -176,13 +176,16 @@ BAD_FILES = [
     ("[oauthbearer]\nvalidator = 'unsecured'\nclock_skew_s = 'no'", "oauthbearer.clock_skew_s='no' is not a number"),
     ("[oauthbearer]\nurl = 'http://x'", "oauthbearer.url: no such setting"),
     ("[users]\nalice = { env = 'NOT_THERE' }", "users.alice: the environment has no NOT_THERE"),
+    ("[users]\nalice = { env = 'EMPTY' }", "users.alice: EMPTY is empty in the environment"),
+    ("[[listeners]]\ntls = { certificate = 'b.pem', password = { env = 'EMPTY' } }", "tls.password: EMPTY is empty"),
     ("[users]\nalice = ['s3cret']", "users.alice is not a text"),
     ("[users]\nalice = { password = 's3cret' }", "users.alice is not a text"),
 ]
 
 
 @pytest.mark.parametrize(("text", "said"), BAD_FILES)
-def test_a_wrong_file_is_named_with_what_is_wrong_and_no_secret(run, tmp_path, text, said):
+def test_a_wrong_file_is_named_with_what_is_wrong_and_no_secret(run, tmp_path, monkeypatch, text, said):
+    monkeypatch.setenv("EMPTY", "")
     path = tmp_path / "broker.toml"
     path.write_text(text)
     ran = run("broker", "--config", path, "--data", tmp_path / "data")

@@ -161,6 +161,8 @@ def _secret(told: Any, name: str) -> str:
         variable = _text(told["env"], f"{name}.env")
         if variable not in os.environ:
             raise ConfigError(f"{name}: the environment has no {variable}")
+        if not os.environ[variable]:
+            raise ConfigError(f"{name}: {variable} is empty in the environment")
         return os.environ[variable]
     if not isinstance(told, str) or not told:
         raise ConfigError(f"{name} is not a text, nor {{ env = NAME }}")

@@ -147,6 +147,10 @@ class Settings:
         self._check("listeners", bool(self.listeners), "one or more")
         if not isinstance(self.users, Mapping):
             raise ConfigError(f'users: a dict of names and passwords, {{"alice": "..."}}, not {_kind(self.users)}')
+        for user, password in self.users.items():
+            # An empty one is what an unset variable of a shell leaves, and lets everybody in by SCRAM.
+            if not isinstance(user, str) or not isinstance(password, str) or not user or not password:
+                raise ConfigError(f"users: {user!r} needs a name and a password, texts that are not empty")
         self._check_authorizer()
         self._check("auto_create_topics", isinstance(self.auto_create_topics, bool), "True or False")
         self._check("as_release", isinstance(self.as_release, (str, NoneType)), 'text, such as "2.8"')
