@@ -125,6 +125,8 @@ VALIDATORS = [
     (lambda token: None, "the validator gave no ValidatedToken"),
     (lambda token: ValidatedToken(""), "the validator gave no ValidatedToken"),
     (lambda token: ValidatedToken("alice", float("nan")), "the validator gave no ValidatedToken"),
+    (lambda token: ValidatedToken("alice", "2030-01-01"), "the validator gave no ValidatedToken"),
+    (lambda token: ValidatedToken("alice", 10**400), "the validator gave no ValidatedToken"),
     (lambda token: {}[token], "the validator has failed: KeyError"),
     (lambda token: (_ for _ in ()).throw(AuthenticationError(f"not {token}")), "a token is refused: by the validator"),
 ]

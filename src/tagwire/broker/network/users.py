@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 import logging
-import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from tagwire.broker import clock
 from tagwire.broker.bearer_tokens import TokenValidator
@@ -91,5 +90,13 @@ def _is_whole(found: object) -> bool:
         isinstance(found, ValidatedToken)
         and isinstance(found.principal, str)
         and bool(found.principal)
-        and (found.expires_at is None or math.isfinite(found.expires_at))
+        and (found.expires_at is None or _is_time(found.expires_at))
     )
+
+
+def _is_time(told: object) -> bool:
+    return isinstance(told, (int, float)) and abs(told) < _LATEST_S
+
+
+_LATEST_S: Final = 2**53
+"""Seconds since 1970: whole ones up to it are floats, too."""
