@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeVar
 
 from tagwire.broker.event_loop import run
+from tagwire.errors import TagwireError
 
 Given = TypeVar("Given")
 
@@ -23,14 +24,37 @@ class LoopThread:
 
     def __init__(self, service: AbstractAsyncContextManager[Any]) -> None:
         self._service = service
+        self._lock = threading.Lock()
+        self._asked: set[Future[Any]] = set()  # what `call` waits for
+        self._has_ended = False
         self._ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = threading.Thread(target=self._run, name="tagwire-broker", daemon=True)
         self._thread.start()
         self._loop, self._stopping = self._ready.result()
 
     def call(self, work: Coroutine[object, None, Given]) -> Given:
-        """What a coroutine gives, on the service's loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """What a coroutine gives, on the service's loop.
+
+        Raises:
+            TagwireError: the service has stopped, or stops before the coroutine is done.
+        """
+        with self._lock:
+            try:
+                if self._has_ended:
+                    raise RuntimeError
+                future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            except RuntimeError:  # its loop is closed
+                work.close()
+                raise TagwireError("it is not running any more") from None
+            self._asked.add(future)
+        try:
+            return future.result()
+        except CancelledError:
+            work.close()  # it may never have begun
+            raise TagwireError("it stopped meanwhile") from None
+        finally:
+            with self._lock:
+                self._asked.discard(future)
 
     def stop(self) -> None:
         """Leave the service, and return when that is done."""
@@ -49,6 +73,15 @@ class LoopThread:
             if self._ready.done():
                 raise
             self._ready.set_exception(error)
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        """Let those go who wait for what a loop that has ended will never do."""
+        with self._lock:
+            self._has_ended, left = True, list(self._asked)
+        for future in left:
+            future.cancel()
 
     async def _serve(self) -> None:
         stopping = asyncio.Event()
