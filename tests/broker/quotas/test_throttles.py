@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, Cluster, clock
+from tagwire.broker.quotas.rates import Rate
+from tagwire.broker.quotas.throttles import Meters
 from tagwire.client import Client, Producer, Reader
 from tagwire.errors import Error
 
@@ -211,3 +215,27 @@ def test_our_own_client_gets_everything_under_a_quota(broker, topic):
         assert sum(1 for _ in reader.records()) == 3
     with Client(broker.bootstrap) as client:
         assert client.list_offsets({("t", 0): -1}) == {("t", 0): 3}
+
+
+class OfEveryClient:
+    """A quota of its own for each client id."""
+
+    def of_client(self, quota, user, client_id):
+        return user, client_id, 1000.0
+
+
+def test_clients_with_long_names_are_told_apart_and_their_names_not_kept():
+    meters = Meters(OfEveryClient(), "producer_byte_rate", Rate)
+
+    def record(client_id, amount):
+        return meters.record(SimpleNamespace(client_id=client_id, session=SimpleNamespace(principal="User:a")), amount)
+
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            assert record("x" * 30_000 + str(number), 9000) == 0
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1 << 20
+    assert record("x" * 30_000 + "7", 9000) > 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator
+from hashlib import blake2b
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tagwire.broker import clock
@@ -34,6 +35,9 @@ MOST_CONNECTING_MS: Final = SAMPLE_MS
 MOST_FOR_REQUESTS_MS: Final = SAMPLE_MS
 """For how long a client is throttled at most for the time that its requests take. Source: Kafka's
 ClientRequestQuotaManager."""
+
+LONGEST_NAME: Final = 200
+"""Of a client's name for itself, as it is kept: one may be 32767 long, and ten thousand of them 300 MB."""
 
 NOT_MEASURED: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
@@ -74,8 +78,8 @@ class Meters(Generic[KindOfMeter]):
         found = self._quotas.of_client(self._quota, user, call.client_id)
         if found is None:
             return None
-        *who, bound = found
-        return self.at((who[0], who[1])), bound
+        user, client_id, bound = found
+        return self.at((user, _short(client_id))), bound
 
     def at(self, key: tuple[str, str]) -> KindOfMeter:
         """The meter of whoever counts together."""
@@ -205,6 +209,13 @@ class Mutations:
         self.throttle_time_ms = max(self.throttle_time_ms, wait_ms)
         if wait_ms > 0 and self._is_strict:
             raise KafkaError(Error.THROTTLING_QUOTA_EXCEEDED, "the client changes topics faster than its quota allows")
+
+
+def _short(name: str) -> str:
+    """A name, or what stands for one that is long: its beginning alone would be that of others, too."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:100]}:{blake2b(name.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def mutation_meters(quotas: ClientQuotas) -> Meters[TokenBucket]:
