@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, delay, drop, hang_up
+from tagwire.broker.interception import Interceptions
 from tagwire.broker.session import HangUp
 from tagwire.errors import ConfigError, Error
 
@@ -163,3 +166,29 @@ def test_what_is_no_function_is_named():
 def test_an_api_that_does_not_exist_is_named(api):
     with pytest.raises(ConfigError, match="is no API"):
         Broker().intercept(api, drop())
+
+
+def test_threads_that_begin_and_end_interceptions_do_not_undo_each_other():
+    rules, begun_too, ended = Interceptions(), threading.Barrier(3), threading.Event()
+
+    def begin_and_end():
+        begun_too.wait(20)
+        while not ended.is_set():
+            rules.add("Fetch", delay(1)).stop()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor() as pool:
+            for _ in range(2):
+                pool.submit(begin_and_end)
+            begun_too.wait(20)
+            begun = [rules.add(3, drop()) for _ in range(2000)]
+            ended.set()
+    finally:
+        sys.setswitchinterval(before)
+    for rule in reversed(begun):  # the newest takes
+        assert rules.of(3) is rule
+        rule.stop()
+    assert rules.of(3) is None
+    assert rules.of(1) is None

@@ -16,6 +16,7 @@ What acts runs on the broker's event loop, in its thread.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -163,7 +164,8 @@ class Interceptions:
     """
 
     def __init__(self, others: Interceptions | None = None) -> None:
-        self._rules: tuple[Interception, ...] = ()
+        self._rules: tuple[Interception, ...] = ()  # replaced, and never changed: others read it meanwhile
+        self._lock = threading.Lock()
         self._others = others
 
     def add(self, api: str | int, act: Act, times: int | None = None) -> Interception:
@@ -179,11 +181,13 @@ class Interceptions:
         if not callable(act):
             raise ConfigError(f"act={act!r} is no function: write delay(0.5), drop(), hang_up(), or one of your own")
         rule = Interception(self, key, act, times)
-        self._rules = (rule, *self._rules)
+        with self._lock:
+            self._rules = (rule, *self._rules)
         return rule
 
     def remove(self, rule: Interception) -> None:
-        self._rules = tuple(other for other in self._rules if other is not rule)
+        with self._lock:
+            self._rules = tuple(other for other in self._rules if other is not rule)
 
     def of(self, key: int) -> Interception | None:
         """What takes the next request of an API, if anything does."""
