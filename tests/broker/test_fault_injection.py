@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import threading
 
 import pytest
 
 from tagwire.broker import Broker
+from tagwire.broker.fault_injection import FaultyFiles
 from tagwire.errors import ConfigError, Error
 
 
@@ -36,3 +38,22 @@ def test_a_failed_fsync_takes_the_log_offline_until_the_next_start(tmp_path, con
 def test_an_operation_that_does_not_exist_is_named(broker):
     with pytest.raises(ConfigError, match="'fsync' is not one of create, open, read"):
         broker.disk.fail("fsync")
+
+
+def test_what_another_thread_mends_as_it_fails_stays_mended(tmp_path):
+    files, mending = FaultyFiles(), threading.Thread(target=lambda: files.mend())
+
+    class Times(float):
+        """How often, of which another thread thinks better as it is counted."""
+
+        def __sub__(self, one):
+            mending.start()
+            mending.join(0.3)
+            return super().__sub__(one)
+
+    files.fail("remove", times=Times(5))
+    with pytest.raises(OSError, match="Input/output error"):
+        files.remove(tmp_path / "file")
+    mending.join(20)
+    (tmp_path / "file").touch()
+    files.remove(tmp_path / "file")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -23,6 +24,7 @@ class FaultyFiles(Files):
 
     def __init__(self) -> None:
         self._failing: dict[str, tuple[int, float]] = {}
+        self._lock = threading.Lock()
 
     def fail(self, operation: Operation, code: int = errno.EIO, *, times: float = float("inf")) -> None:
         """Make the next `times` operations of a kind fail.
@@ -37,19 +39,23 @@ class FaultyFiles(Files):
         """
         if operation not in get_args(Operation):
             raise ConfigError(f"operation={operation!r} is not one of {', '.join(get_args(Operation))}")
-        self._failing[operation] = (code, times)
+        with self._lock:
+            self._failing[operation] = (code, times)
 
     def mend(self) -> None:
         """Let everything succeed again. A log that has gone offline comes back when the broker is started again."""
-        self._failing.clear()
+        with self._lock:
+            self._failing.clear()
 
     def _check(self, operation: Operation) -> None:
         if not self._failing:
             return
-        code, times = self._failing.get(operation, (0, 0))
-        if times > 0:
+        with self._lock:
+            code, times = self._failing.get(operation, (0, 0))
+            if times <= 0:
+                return
             self._failing[operation] = (code, times - 1)
-            raise OSError(code, os.strerror(code))
+        raise OSError(code, os.strerror(code))
 
     def open(self, path: Path, *, write: bool = False) -> int:
         if self._failing:
