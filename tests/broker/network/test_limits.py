@@ -187,6 +187,16 @@ def test_half_requests_take_no_more_room_than_there_is_and_nobody_waits_for_them
         assert is_served(connect(broker.bootstrap))
 
 
+def test_half_requests_of_very_many_that_hold_little_each_keep_nobody_waiting(tmp_path, connect, make):
+    with Broker(tmp_path / "data", max_in_flight_bytes=MIB) as broker:
+        good = connect(broker.bootstrap)
+        good.create("t")
+        for _ in range(40):
+            push(connect(broker.bootstrap), struct.pack(">i", 50_000) + bytes(40_000))
+        assert good.produce("t", make.records(b"v" * 1000)).error_code == 0
+        assert broker.stats()["connections"]["held_bytes"] <= MIB
+
+
 def test_answers_that_nobody_reads_take_no_more_room_than_there_is(tmp_path, connect, make):
     with Broker(tmp_path / "data", max_in_flight_bytes=16 * MIB) as broker:
         good = connect(broker.bootstrap)
@@ -295,6 +305,21 @@ def test_when_all_room_is_taken_the_slowest_goes_and_the_busy_stay():
     room.hold(slow, 3 * MIB, 0)
     assert (slow.closed, slower.closed, busy.closed) == (True, False, False)
     assert room.taken == 8 * MIB
+
+
+def test_many_that_are_slow_with_little_each_go_where_nobody_else_would_make_room():
+    room = MemoryBudget(MIB)
+    slow, busy = [Held() for _ in range(40)], Held()
+    room.hold(busy, 0, MIB)
+    for each in slow[:26]:
+        room.hold(each, 40_000, 0)
+    assert not any(each.closed for each in (*slow, busy))  # who is busy makes room, and then it is enough
+    for each in slow[26:]:
+        room.hold(each, 40_000, 0)
+    assert sum(each.closed for each in slow) == 14
+    room.hold(busy, 0, 0)
+    assert room.taken == 26 * 40_000
+    assert not room.is_full_for(busy)
 
 
 def test_who_is_busy_waits_until_there_is_room_and_is_told():

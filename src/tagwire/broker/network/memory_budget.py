@@ -2,7 +2,9 @@
 
 Each connection has bounds of its own, but ten thousand of them at their bounds would be too much. When all of it is
 taken, the connection that holds the most by being slow, in an unfinished request, one that waits for what other clients
-do, or an unread response, is closed; only while nobody is slow, and requests are simply many, is reading put off. So a
+do, or an unread response, is closed; only while nobody is slow, and requests are simply many, is reading put off. Many
+that are slow with little each are closed as well, where they alone take all of it: who is busy is not read from, and
+nobody would make room any more. So a
 client that sends half a request for ever costs itself its connection, and never keeps another one waiting.
 """
 
@@ -20,7 +22,7 @@ SHARE_OF_A_RESPONSE = 4
 """A response takes at most this part of what is left, so that others find some."""
 
 WORTH_CLOSING_BYTES = 64 << 10
-"""Who holds less than this is not closed for the memory it gives."""
+"""Who holds less than this is not closed for the memory it gives, while the busy alone make room when they are done."""
 
 
 class Holder(Protocol):
@@ -43,16 +45,18 @@ class MemoryBudget:
         self._held: dict[Holder, tuple[int, int]] = {}
         self._waiting: dict[Holder, None] = {}  # in the order in which they came
         self.taken = 0
+        self._slow = 0  # of it, what waits for clients or others
 
     def hold(self, holder: Holder, slow: int, busy: int) -> None:
         """Note what a connection holds: `slow` bytes that wait for its client or others, `busy` ones that wait for the
         broker."""
-        before = sum(self._held.get(holder, (0, 0)))
+        slow_before, busy_before = self._held.get(holder, (0, 0))
         if slow or busy:
             self._held[holder] = slow, busy
         else:
             self._held.pop(holder, None)
-        self.taken += slow + busy - before
+        self._slow += slow - slow_before
+        self.taken += slow + busy - slow_before - busy_before
         while self.taken > self._most and self._close_the_slowest():
             pass
         if self.taken <= self._most and self._waiting:
@@ -78,9 +82,10 @@ class MemoryBudget:
 
     def _close_the_slowest(self) -> bool:
         holder, (slow, _) = max(self._held.items(), key=lambda item: item[1][0], default=(None, (0, 0)))
-        if holder is None or slow < WORTH_CLOSING_BYTES:
-            return False
+        if holder is None or (slow < WORTH_CLOSING_BYTES and self._slow <= self._most):
+            return False  # who is busy makes room
         logger.warning("the connections hold %d bytes: the one that is slowest, with %d, is closed", self.taken, slow)
         self.taken -= sum(self._held.pop(holder))
+        self._slow -= slow
         holder.hang_up()
         return True
