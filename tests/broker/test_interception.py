@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -146,6 +148,19 @@ def test_an_error_in_what_intercepts_closes_the_connection_and_is_told_to_the_te
     with pytest.raises(ZeroDivisionError, match="in the test"), interception:
         pass
     assert connect(broker.bootstrap).metadata().topics == []
+
+
+def test_a_request_whose_handling_was_cut_off_closes_the_connection(broker, wire, make, connect):
+    async def impatient(call):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(call.proceed(), 0.01)
+
+    wire.create("t")
+    with broker.intercept("Fetch", impatient):
+        wire.send(make.fetch("t", 0, max_wait_ms=5000, min_bytes=1), 12)
+        wire.socket.settimeout(3)
+        assert wire.is_closed()
+    assert connect(broker.bootstrap).metadata("t").topics[0].error_code == 0
 
 
 def test_a_function_may_hang_up_itself(broker, wire):

@@ -344,7 +344,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             except (HangUp, DecodeError) as error:
                 logger.warning("%s: closed on %s: %s", self.session.address, begun.request, error)
                 self._transport.close()
-            except Exception:
+            except (Exception, asyncio.CancelledError):  # what handled it may have been cancelled, as by `wait_for`
                 logger.exception("%s: closed on %s: it could not be handled", self.session.address, begun.request)
                 self._transport.close()
         self._advance()
