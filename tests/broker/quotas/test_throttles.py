@@ -11,10 +11,10 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, Cluster, clock
-from tagwire.broker.quotas.rates import Rate
-from tagwire.broker.quotas.throttles import Meters
+from tagwire.broker.quotas.rates import Rate, TokenBucket
+from tagwire.broker.quotas.throttles import Meters, Mutations
 from tagwire.client import Client, Producer, Reader
-from tagwire.errors import Error
+from tagwire.errors import Error, KafkaError
 
 from .test_client_quotas import alter
 
@@ -162,6 +162,20 @@ def test_changes_of_topics_are_refused_where_a_client_is_new_enough(broker, conn
     assert (answer.topics[0].error_code, answer.throttle_time_ms) == (0, 3000)
     ahead(4)
     assert change(connect(broker.bootstrap), "c", 7) == (0, 0)
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_time_that_passed_until_the_response_is_not_waited_once_more(ahead, is_strict):
+    mutations = Mutations((TokenBucket(), 1.0), is_strict=is_strict)
+    assert mutations.throttle_time_ms == 0
+    mutations.count(13)  # 11 are free
+    with suppress(KafkaError):
+        mutations.count(0)
+    assert mutations.throttle_time_ms == 2000
+    ahead(0.5)
+    assert mutations.throttle_time_ms == 1500
+    ahead(30)
+    assert mutations.throttle_time_ms == 0
 
 
 def test_all_nodes_count_changes_together(connect, ahead):

@@ -186,14 +186,18 @@ class Throttles:
 class Mutations:
     """How many partitions one request creates and deletes.
 
-    Attributes:
-        throttle_time_ms: for how long the client is to wait, of all that was counted.
     """
 
     def __init__(self, meter: tuple[TokenBucket, float] | None, *, is_strict: bool) -> None:
         self._meter = meter
         self._is_strict = is_strict
-        self.throttle_time_ms = 0
+        self._until_ms: int | None = None
+
+    @property
+    def throttle_time_ms(self) -> int:
+        """For how long the client is to wait from now on, of all that was counted: what it has waited for the response
+        is past."""
+        return 0 if self._until_ms is None else max(self._until_ms - clock.monotonic_ms(), 0)
 
     def count(self, partitions: int) -> None:
         """Count partitions before they are created or deleted.
@@ -206,7 +210,7 @@ class Mutations:
         (bucket, bound), now_ms = self._meter, clock.monotonic_ms()
         record = bucket.record_strictly if self._is_strict else bucket.record
         wait_ms = record(partitions, bound, now_ms)
-        self.throttle_time_ms = max(self.throttle_time_ms, wait_ms)
+        self._until_ms = max(self._until_ms or 0, now_ms + wait_ms)
         if wait_ms > 0 and self._is_strict:
             raise KafkaError(Error.THROTTLING_QUOTA_EXCEEDED, "the client changes topics faster than its quota allows")
 
