@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker, Tls
+from tagwire.broker import Broker, Cluster, Tls
 from tagwire.broker.network import admission
 from tagwire.broker.network.admission import Admission
 from tagwire.broker.network.connection import ClientConnection
@@ -83,6 +83,26 @@ def test_connections_leave_half_of_the_files_to_logs(tmp_path, connect, monkeypa
         wires = [connect(broker.bootstrap) for _ in range(4)]
         assert all(is_served(wire) for wire in wires)
         assert connect(broker.bootstrap).is_closed()
+
+
+def test_all_nodes_of_a_cluster_leave_half_of_the_files_together(connect, monkeypatch):
+    monkeypatch.setattr(admission.resource, "getrlimit", lambda which: (9, 9))
+    with Cluster(2) as cluster:
+        first, second = (node.bootstrap for node in cluster.nodes.values())
+        wires = [connect(first), *(connect(second) for _ in range(3))]
+        assert all(is_served(wire) for wire in wires)
+        assert connect(first).is_closed()
+        assert connect(second).is_closed()
+        wires[0].close()
+        assert wait_until(lambda: is_let_in(second, connect))
+
+
+def is_let_in(address, connect):
+    wire = connect(address)
+    try:
+        return is_served(wire)
+    except (ConnectionError, AttributeError):  # no answer
+        return False
 
 
 def test_tls_greetings_count_as_connections(tmp_path, certificates, connect):

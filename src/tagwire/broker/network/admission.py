@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import resource
+import sys
 from collections import Counter
 
 logger = logging.getLogger("tagwire.broker")
@@ -16,14 +17,24 @@ def within_files(most: int) -> int:
     return most if allowed == resource.RLIM_INFINITY else min(most, allowed // 2)
 
 
+class Together:
+    """The connections of all nodes of a cluster: they are of one process, and so are its files."""
+
+    def __init__(self) -> None:
+        self.most = within_files(sys.maxsize)
+        self.open = 0
+
+
 class Admission:
     """Counts connections from when they are accepted until they are gone, TLS greetings included.
 
     Args:
         most, most_per_address: how many there may be.
+        together: those of other nodes, too; None where there are none.
     """
 
-    def __init__(self, most: int, most_per_address: int) -> None:
+    def __init__(self, most: int, most_per_address: int, together: Together | None = None) -> None:
+        self._together = together or Together()
         self._most = most
         self._most_per_address = most_per_address
         self._by_address: Counter[str] = Counter()
@@ -35,6 +46,8 @@ class Admission:
         reason = ""
         if self.open >= self._most:
             reason, address_told = f"there are {self.open} connections", ""
+        elif self._together.open >= self._together.most:
+            reason, address_told = f"there are {self._together.open} connections to all nodes", ""
         elif self._by_address[address] >= self._most_per_address:
             reason, address_told = f"{address} has {self._by_address[address]} connections", address
         if reason:
@@ -43,11 +56,13 @@ class Admission:
                 logger.warning("connections are refused: %s", reason)
             return False
         self.open += 1
+        self._together.open += 1
         self._by_address[address] += 1
         return True
 
     def leave(self, address: str) -> None:
         self.open -= 1
+        self._together.open -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]

@@ -10,6 +10,7 @@ from typing import Any
 from tagwire.broker.apis import Apis
 from tagwire.broker.cluster_image import ClusterImage
 from tagwire.broker.hooks import Hooks
+from tagwire.broker.network.admission import Together
 from tagwire.broker.network.listener import Listener
 from tagwire.broker.network.socket_server import SocketServer
 from tagwire.broker.node import Node
@@ -63,11 +64,12 @@ class ClusterServer:
         self._started = time.time()
         self.nodes: dict[int, Node] = {}
         self.sockets: dict[int, SocketServer] = {}
+        together = Together()
         self.store.start_scheduler()  # what transactions have left goes before the first request
         try:
             for node_id, listeners, hooks in zip(self.image.node_ids, self._listeners, self._hooks):
                 node = Node(self.store, node_id, hooks)
-                sockets = SocketServer(node, self._apis, listeners)
+                sockets = SocketServer(node, self._apis, listeners, together)
                 await sockets.start()
                 self.nodes[node_id], self.sockets[node_id] = node, sockets
         except ConfigError:

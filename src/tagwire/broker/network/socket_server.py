@@ -13,7 +13,7 @@ from typing import Any
 
 from tagwire.broker.apis import Apis
 from tagwire.broker.cluster_image import Reached
-from tagwire.broker.network.admission import Admission, within_files
+from tagwire.broker.network.admission import Admission, Together, within_files
 from tagwire.broker.network.connection import ClientConnection
 from tagwire.broker.network.listener import Listener
 from tagwire.broker.network.memory_budget import MemoryBudget
@@ -42,20 +42,23 @@ class SocketServer:
         node: what serves the requests.
         apis: what it serves.
         listeners: where clients connect.
+        together: counts the connections of other nodes, too; None where there are none.
 
     Attributes:
         addresses: "host:port" of each listener, in their order.
         is_running: whether it listens.
     """
 
-    def __init__(self, node: Node, apis: Apis, listeners: Sequence[Listener]) -> None:
+    def __init__(self, node: Node, apis: Apis, listeners: Sequence[Listener], together: Together | None = None) -> None:
         settings = node.settings
         self._broker = node
         self._apis = apis
         self._listeners = listeners
         self._users = Users(settings, node.scram_users)
         self._budget = MemoryBudget(settings.max_in_flight_bytes)
-        self._admission = Admission(within_files(settings.max_connections), settings.max_connections_per_address)
+        self._admission = Admission(
+            within_files(settings.max_connections), settings.max_connections_per_address, together
+        )
         # Both in the order in which they came: no address of an object decides who is first.
         self._connections: dict[ClientConnection, None] = {}
         self._sockets: list[socket.socket] = []

@@ -184,9 +184,7 @@ class Throttles:
 
 
 class Mutations:
-    """How many partitions one request creates and deletes.
-
-    """
+    """How many partitions one request creates and deletes."""
 
     def __init__(self, meter: tuple[TokenBucket, float] | None, *, is_strict: bool) -> None:
         self._meter = meter
