@@ -35,6 +35,23 @@ def test_a_traceback_stays_readable(capsys):
     assert lines[-1] == "ZeroDivisionError"
 
 
+def test_what_an_error_says_is_one_line_of_its_traceback(capsys):
+    with logging_to_stderr("text", "info"):
+        try:
+            try:
+                raise ValueError(EVIL)
+            except ValueError as error:
+                raise LookupError(EVIL) from error
+        except LookupError:
+            logging.getLogger("tagwire.broker").exception("failed")
+    lines = capsys.readouterr().err.split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith("ERROR") for line in lines)
+    assert sum(r"\x1b[2J\nERROR another line\u202e" in line for line in lines) == 2
+    assert "Traceback (most recent call last):" in lines
+    assert "The above exception was the direct cause of the following exception:" in lines
+
+
 def test_a_clients_name_for_itself_is_escaped_and_cut(wire, caplog):
     name = (EVIL + "x" * 30_000).encode()
     body = struct.pack(">hhih", 999, 0, 7, len(name)) + name

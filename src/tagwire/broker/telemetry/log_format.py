@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Literal
+from types import TracebackType
+from typing import Final, Literal
 
 from tagwire.escaping import printable
 
@@ -27,6 +29,27 @@ class TextLines(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         record.message = printable(record.message)
         return super().formatMessage(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        kept, record.exc_text = record.exc_text, None  # as another formatter wrote the traceback
+        try:
+            return super().format(record)
+        finally:
+            record.exc_text = kept
+
+    def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802
+        return "\n".join(map(_lines, traceback.format_exception(*ei)))
+
+
+_ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+_OURS: Final = ("Traceback ", "  File ", "\n")
+"""What parts of a traceback begin with that have line breaks of their own; in an error's text they are whoever's."""
+
+
+def _lines(part: str) -> str:
+    """A part of a traceback, without the line break at its end."""
+    told = part.removesuffix("\n")
+    return "\n".join(map(printable, told.split("\n"))) if part.startswith(_OURS) else printable(told)
 
 
 class JsonLines(logging.Formatter):
