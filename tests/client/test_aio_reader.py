@@ -221,6 +221,27 @@ def test_one_task_at_a_time_reads(bootstrap: str, run: Main) -> None:  # noqa: F
     run(main)
 
 
+@pytest.mark.parametrize("way", ["batches", "records", "opening"])
+def test_closing_ends_the_read_of_another_task_which_does_not_connect_anew(
+    bootstrap: str,
+    way: str,
+    run: Main,  # noqa: F811
+) -> None:
+    async def main() -> None:
+        reader = AsyncReader(bootstrap, {("t", 0): "latest"})
+        waiting = asyncio.create_task(anext(reader.records() if way == "records" else reader))
+        await asyncio.sleep(0 if way == "opening" else 0.1)
+        await reader.close()
+        with pytest.raises(TagwireError, match="the reader was closed"):
+            await asyncio.wait_for(waiting, 5)
+        await asyncio.sleep(0.05)
+        assert not reader._network.is_connected
+        assert not reader._client._core.network.is_connected
+        await reader.close()
+
+    run(main)
+
+
 def test_a_reader_that_nobody_closed_is_told_of(bootstrap: str, run: Main) -> None:  # noqa: F811
     async def main() -> None:
         reader = AsyncReader(bootstrap, "t")

@@ -21,7 +21,7 @@ from tagwire.client.option_types import of_type
 from tagwire.client.reader_core import ReaderCore
 from tagwire.client.reader_settings import ReaderOptions, settings_of
 from tagwire.client.reading import BatchReading, RecordReading
-from tagwire.client.scheduling import Lock, Work
+from tagwire.client.scheduling import Lock, Wait, Work
 from tagwire.errors import TagwireError
 from tagwire.partitions import TopicPartition
 from tagwire.records import HeaderSerdes, Record
@@ -78,20 +78,24 @@ class AsyncReader(AsyncClientOwner):
         self._core = ReaderCore(self._network, fetch, decoding)
         self._opening = Lock()
         self._is_open = False
+        self._closings = 0
         self._is_read = False
         self._batches = BatchReading(self._core)
 
     async def __aenter__(self) -> Self:
         try:
-            await self._driver.run(self._open())
+            await self._driver.run(self._until_closed(self._open()))
         except BaseException:
             await self.close()
             raise
         return self
 
     async def close(self) -> None:
-        """Ends the fetch sessions and the connections. It may be closed again."""
+        """Ends the fetch sessions and the connections; calls that other tasks wait for raise TagwireError. It may be
+        closed again."""
         self._driver.require_loop()
+        self._closings += 1
+        self._driver.turn_soon()  # whoever waits for a response would otherwise connect anew
         self._core.close()
         self._network.close()
         await super().close()
@@ -154,7 +158,25 @@ class AsyncReader(AsyncClientOwner):
             await self._open()
             return await begin()
 
-        return await self._driver.run(opened())
+        return await self._driver.run(self._until_closed(opened()))
+
+    async def _until_closed(self, work: Work[Result]) -> Result:
+        """What `work` gives or raises. Where the reader is closed, it ends where it waits."""
+        closings = self._closings
+        try:
+            while True:
+                wait = work.send(None)
+                await Wait(partial(self._is_over, wait, closings), wait.until)
+                if closings != self._closings:
+                    raise TagwireError("the reader was closed meanwhile")
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        finally:
+            work.close()
+
+    def _is_over(self, wait: Wait, closings: int) -> bool:
+        return closings != self._closings or wait.ready()
 
     async def _read(self, begin: Callable[[], Work[Result]]) -> Result:
         if self._is_read:
