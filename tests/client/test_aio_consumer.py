@@ -139,6 +139,30 @@ def test_a_position_whose_look_up_is_cancelled_does_not_move_later(
     run(main)
 
 
+def test_consuming_that_is_cancelled_just_as_the_consumer_breaks_down_is_cancelled(
+    bootstrap: str,
+    monkeypatch: pytest.MonkeyPatch,
+    run: Main,  # noqa: F811
+) -> None:
+    def breaks_down() -> None:
+        raise RuntimeError("on purpose")
+
+    async def main() -> None:
+        consumer = AsyncConsumer(bootstrap)
+        await consumer.assign({("t", 0): "latest"})
+        consuming = asyncio.create_task(consumer.consume(1))
+        await asyncio.sleep(0.05)
+        monkeypatch.setattr(consumer._core.work, "step", breaks_down)
+        consumer._task.wakeup()
+        await asyncio.sleep(0)
+        consuming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await consuming
+        await consumer.close()
+
+    run(main)
+
+
 def test_the_next_call_is_woken_by_its_own_task_and_none_by_who_outlives_it(bootstrap: str, run: Main) -> None:  # noqa: F811
     consumers: list[AsyncConsumer] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 from tagwire.client import arguments
@@ -110,7 +111,8 @@ class AsyncConsumer(AsyncCoreOwner):
         try:
             return await self._run(self._core.consume(count, timeout))
         except asyncio.CancelledError:
-            await self._run(self._core.rewind())
+            with suppress(TagwireError):  # of a consumer that has ended meanwhile: the cancellation is not lost to it
+                await self._run(self._core.rewind())
             raise
 
     async def poll_batch(self, timeout: float | None = 0.0) -> pa.RecordBatch | None:
