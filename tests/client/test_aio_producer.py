@@ -108,6 +108,30 @@ def test_a_delivery_that_nobody_waits_for_any_more_is_made(bootstrap: str, topic
     run(main)
 
 
+def test_waiting_again_and_again_for_a_delivery_keeps_nothing_of_who_gave_up(
+    bootstrap: str,
+    topic: str,
+    run: Main,  # noqa: F811
+) -> None:
+    def futures() -> int:
+        gc.collect()
+        return sum(isinstance(one, asyncio.Future) for one in gc.get_objects())
+
+    async def main() -> None:
+        async with AsyncProducer(bootstrap, linger=30) as producer:
+            delivery = await producer.send(topic, b"v")
+            before = futures()
+            for _ in range(50):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.001):
+                        await delivery
+            assert futures() < before + 25
+            await producer.flush()
+            assert delivery.done()
+
+    run(main)
+
+
 def test_a_task_that_sends_without_end_leaves_others_their_turn(bootstrap: str, topic: str, run: Main) -> None:  # noqa: F811
     async def main() -> None:
         turns = 0

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from tagwire.client.aio.loop_completion import LoopCompletion, wake
 from tagwire.client.producing.batch_delivery import BatchDelivery, BatchesDelivery, RecordMetadata, RowsMetadata
+from tagwire.client.producing.producer_batch import ProducerBatch
 from tagwire.errors import TagwireError
 
 
@@ -26,9 +27,7 @@ class AsyncDelivery(BatchDelivery):
         if batch.parts:
             batch, index = batch.part_of(index)
         if not batch.is_done:
-            future = cast("LoopCompletion", batch.completion).future()
-            batch.callbacks.append((partial(wake, future), index))
-            yield from future
+            yield from _completion(batch, index)
         return self._metadata()
 
     def result(self) -> RecordMetadata:
@@ -50,9 +49,7 @@ class AsyncRowsDelivery(BatchesDelivery):
 
     def __await__(self) -> Generator[Any, None, RowsMetadata]:
         while (batch := next((leaf for leaf in self._leaves() if not leaf.is_done), None)) is not None:
-            future = cast("LoopCompletion", batch.completion).future()
-            batch.callbacks.append((partial(wake, future), 0))
-            yield from future
+            yield from _completion(batch, 0)
         return self._metadata()
 
     def result(self) -> RowsMetadata:
@@ -65,6 +62,17 @@ class AsyncRowsDelivery(BatchesDelivery):
         known yet."""
         _require(self.done())
         return self._failure()
+
+
+def _completion(batch: ProducerBatch, index: int) -> Generator[Any, None, None]:
+    """Waits until a record of a batch is complete, or the batch split. Who gives up waiting leaves nothing behind."""
+    future = cast("LoopCompletion", batch.completion).future()
+    woken = partial(wake, future)
+    batch.callbacks[woken] = index
+    try:
+        yield from future
+    finally:
+        batch.part_of(index)[0].callbacks.pop(woken, None)
 
 
 def _require(done: bool) -> None:

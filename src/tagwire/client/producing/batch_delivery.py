@@ -68,7 +68,7 @@ class BatchDelivery:
         thread, or the event loop), which waits meanwhile. What it raises is logged."""
         with self._batch.completion:
             batch, index = self._batch.part_of(self._index)
-            batch.callbacks.append((partial(function, self), index))
+            batch.callbacks[partial(function, self)] = index
             is_done = batch.is_done
         if is_done:
             batch.run_callbacks()
@@ -116,7 +116,7 @@ class BatchesDelivery:
             batch = next((leaf for leaf in self._leaves() if not leaf.is_done), self._leaves()[-1])
             is_done = batch.is_done
             again: Any = partial(function, self) if is_done else partial(self.add_done_callback, function)
-            batch.callbacks.append((again, 0))
+            batch.callbacks[again] = 0
         if is_done:
             batch.run_callbacks()
 

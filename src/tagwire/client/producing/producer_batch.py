@@ -58,7 +58,7 @@ class ProducerBatch:
         ratio: bytes that are sent, by record bytes before compression; None where those are not known.
         is_done: whether it is complete: delivered, or failed.
         parts: what a batch that was too large was split into; they are completed instead of it.
-        callbacks: what to call when record number `index` is complete, and that index.
+        callbacks: what to call when a record is complete, each a callable of its own, with the record's index.
     """
 
     __slots__ = (
@@ -120,7 +120,7 @@ class ProducerBatch:
         self.last_error: TagwireError | None = None
         self.error: TagwireError | None = None
         self.parts: tuple[ProducerBatch, ...] = ()
-        self.callbacks: list[tuple[Callable[[], object], int]] = []
+        self.callbacks: dict[Callable[[], object], int] = {}
 
     @classmethod
     def encoded(
@@ -216,10 +216,10 @@ class ProducerBatch:
     def replace_by(self, parts: tuple[ProducerBatch, ...]) -> None:
         """From now on the parts are completed instead of this batch."""
         self.parts, self.data = parts, b""
-        callbacks, self.callbacks = self.callbacks, []
-        for function, index in callbacks:
+        callbacks, self.callbacks = self.callbacks, {}
+        for function, index in callbacks.items():
             part, own_index = self.part_of(index)
-            part.callbacks.append((function, own_index))
+            part.callbacks[function] = own_index
 
     def part_of(self, index: int) -> tuple[ProducerBatch, int]:
         """The batch that record `index` of this one is sent in, and the record's index there."""
@@ -245,8 +245,8 @@ class ProducerBatch:
     def run_callbacks(self) -> None:
         """Calls whoever waits for a record of a batch that is complete."""
         with self.completion:  # each is called by one thread
-            callbacks, self.callbacks = self.callbacks, []
-        for function, _ in callbacks:
+            callbacks, self.callbacks = self.callbacks, {}
+        for function in callbacks:
             run_callback(function)
 
 

@@ -102,7 +102,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
                 self._bytes += batch.size - before
             delivery = self.delivery(batch, index)
             if on_delivery is not None:
-                batch.callbacks.append((partial(on_delivery, delivery), index))
+                batch.callbacks[partial(on_delivery, delivery)] = index
             if batch.size >= self._batch_bytes:
                 self._close(batch, is_full=True)
             return delivery
