@@ -16,7 +16,7 @@ from tagwire.broker.registry import MOST_BYTES
 from tagwire.client import Admin, Client
 from tagwire.errors import Error, KafkaError, RemoteProtocolError
 
-from .fake_broker import Close, FakeCluster
+from .fake_broker import Close, FakeCluster, Silence
 
 GROUPS = {9: (1, 9), 10: (0, 6), 15: (0, 6), 16: (0, 5), 42: (0, 2), 90: (0, 1)}
 MANY = 600
@@ -226,6 +226,23 @@ def test_a_partition_without_a_leader_is_told_so(
     groups.committed["g1"] = {("t", 0): 4, ("t", 1): 2}
     first, second = admin.group_lags()[0].partitions
     assert (first.lag, second.offset, second.end, second.lag) == (6, 2, None, None)
+    assert "LEADER_NOT_AVAILABLE (5): partition t-1 has no leader" in second.note
+
+
+def test_ends_that_were_found_are_told_though_brokers_then_keep_silent_about_leaders(
+    cluster: FakeCluster, groups: Coordinators
+) -> None:
+    cluster.topics["t"][1].leader = -1
+    groups.committed["g1"] = {("t", 0): 4, ("t", 1): 2}
+
+    def last(request: Any) -> Any:
+        cluster.script("Metadata", *[Silence()] * 20)
+        return cluster.respond("ListOffsets", request, 0)
+
+    with Client(cluster.bootstrap, timeout=1) as client, Admin(client) as admin:
+        cluster.script("ListOffsets", last)
+        first, second = admin.group_lags()[0].partitions
+    assert (first.lag, second.offset, second.end) == (6, 2, None)
     assert "LEADER_NOT_AVAILABLE (5): partition t-1 has no leader" in second.note
 
 

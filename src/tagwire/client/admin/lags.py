@@ -159,16 +159,17 @@ class Lags(Groups):
         deadline = self._network.deadline()
         retry = self._network.retry(min(deadline, self._network.now() + _LEADER_PATIENCE))
         found: dict[TopicPartition, PartitionEnd] = {}
+        known = await self._network.refresh({partition.topic for partition in left}, deadline)
         while True:
-            known = await self._network.refresh({partition.topic for partition in left}, deadline)
             failed = await self._request_ends(known, left, found, deadline)
             if not failed:
                 return found
+            left = set(failed)
             try:
                 await sleep(retry.pause_until(next(iter(failed.values()))))
+                known = await self._network.refresh({partition.topic for partition in left}, deadline)
             except TagwireError:
                 return found | {partition: PartitionEnd(None, _said(error)) for partition, error in failed.items()}
-            left = set(failed)
 
     # What groups have committed ------------------------------------------------------------------------------------
 
