@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tagwire import messages, records
@@ -265,6 +266,32 @@ def test_a_partition_that_a_broker_lacks_for_a_moment_is_waited_for(cluster: Fak
         cluster.script("Metadata", older, older)
         producer.send("t", b"second", partition=1)
     assert values_in(log) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("was_known", [True, False])
+@pytest.mark.parametrize("way", ["send", "send_batch", "send_arrow"])
+def test_a_partition_that_was_just_added_is_waited_for_while_brokers_lag_behind(
+    cluster: FakeCluster, way: str, was_known: bool
+) -> None:
+    log = cluster.topic("t", 2)[1]
+
+    def older(message: Any) -> Any:
+        response = cluster.respond("Metadata", message, 0)
+        for topic in response.topics:
+            topic.partitions = topic.partitions[:1]
+        return response
+
+    cluster.script("Metadata", older, older, older, older)
+    with Producer(cluster.bootstrap) as producer:
+        if was_known:
+            producer.send("t", b"first", partition=0).result(30)
+        if way == "send":
+            producer.send("t", b"new", partition=1)
+        elif way == "send_batch":
+            producer.send_batch("t", 1, records.write([Record(None, b"new")]))
+        else:
+            producer.send_arrow("t", pa.table({"value": pa.array([b"new"], pa.binary())}), partition=1)
+    assert values_in(log) == [b"new"]
 
 
 def test_a_leader_that_moved_is_followed() -> None:

@@ -6,9 +6,11 @@ from typing import Final
 
 from tagwire.client.config import ProduceSettings
 from tagwire.client.metadata import PartitionMetadata, TopicMetadata
-from tagwire.client.network_client import NetworkClient
+from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.partitioners import deciding
+from tagwire.client.scheduling import sleep
+from tagwire.errors import Error, KafkaError
 
 # A topic's partitions are requested again after as many seconds: it may have got more (metadata.max.age.ms of Kafka's
 # clients).
@@ -54,11 +56,19 @@ class ProducerMetadata:
         """The partitioner of a topic, which is created where brokers do that. Raises as `NetworkClient.topic`.
 
         Args:
-            partition: one that is wanted: where the topic lacks it as last heard, metadata is refreshed, once.
+            partition: one that is wanted. Where the topic lacks it as last heard, metadata is refreshed, and again for
+                as long as a missing topic is waited for: it may just have been added, and brokers lag behind.
         """
         was_known = self._network.known_topic(name) is not None
         topic = await self._network.topic(name, deadline, allow_auto_create=True)
-        if was_known and partition is not None and partition >= len(topic.partitions):
+        retry = self._network.retry(min(deadline, self._network.now() + UNKNOWN_TOPIC_PATIENCE))
+        while partition is not None and partition >= len(topic.partitions):
+            if not was_known:
+                try:
+                    await sleep(retry.pause_until(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)))
+                except KafkaError:
+                    break
+            was_known = False
             self._network.forget([name])
             topic = await self._network.topic(name, deadline)
         self.used(name)
