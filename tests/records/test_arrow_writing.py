@@ -132,6 +132,8 @@ def test_a_null_list_over_elements_is_no_headers() -> None:
         ({"value": pa.array([1.5, 2])}, "column value is double, not binary or string"),
         ({"timestamp": pa.array(["now", "then"])}, "column timestamp is string, not a timestamp"),
         ({"timestamp": pa.array([0, -2])}, "row 1: timestamp -2 is not -1"),
+        ({"timestamp": pa.array([-999, -1001], pa.timestamp("us"))}, "row 1: timestamp -2 is not -1"),
+        ({"timestamp": pa.array([None, -1_000_001], pa.timestamp("ns", "UTC"))}, "row 1: timestamp -2 is not -1"),
         ({"timestamp": pa.array([0, 1 << 60], pa.timestamp("s"))}, "column timestamp does not fit into int64"),
         ({"timestamp": pa.array([0, 1 << 63], pa.uint64())}, "column timestamp does not fit into int64"),
         ({"headers": pa.array(["a", "b"])}, "column headers is string, not list<struct<key, value>>"),

@@ -142,13 +142,22 @@ def _milliseconds(column: pa.Array) -> memoryview:
         raise EncodeError(f"column timestamp is {kind}, not a timestamp or integer milliseconds")
     try:
         if pa.types.is_timestamp(kind) and kind.unit != "ms":
-            column = column.cast(pa.timestamp("ms", kind.tz), safe=kind.unit == "s")
+            column = _cut(column, pa.timestamp("ms", kind.tz))
         column = column.view(pa.int64()) if pa.types.is_timestamp(kind) else column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise EncodeError(f"column timestamp does not fit into int64 milliseconds: {error}") from None
     if column.null_count:
         column = pc.fill_null(column, -1)
     return _viewed(column.buffers()[1], "q")[column.offset : column.offset + len(column)]
+
+
+def _cut(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Times in milliseconds. One before -1 ms stays that: cut to -1 it would be none, and is refused."""
+    if column.type.unit == "s":
+        return column.cast(kind)
+    cut, fine = column.cast(kind, safe=False).view(pa.int64()), column.view(pa.int64())
+    is_earlier = pc.less(fine, -1000 if column.type.unit == "us" else -1_000_000)
+    return pc.if_else(is_earlier, pc.min_element_wise(cut, -2), cut)
 
 
 _Slices = tuple[kernel.Slices | None, int]
