@@ -42,6 +42,15 @@ def test_long_records_are_handed_on_and_short_ones_are_among_the_rest(version: i
     assert short in bytes(pieces[0])
 
 
+def test_what_may_change_behind_a_view_that_is_read_only_is_copied() -> None:
+    data = bytearray(os.urandom(LONG))
+    message = fetched(memoryview(data).toreadonly())
+    expected = message.encode(11)
+    pieces = message.encode_pieces(11)
+    data[:] = bytes(LONG)
+    assert b"".join(pieces) == expected
+
+
 @pytest.mark.parametrize("wrap", [bytearray, lambda data: memoryview(bytearray(data))])
 def test_what_may_change_until_it_is_sent_is_copied(wrap: Any) -> None:
     data = os.urandom(LONG)

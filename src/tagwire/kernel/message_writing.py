@@ -669,7 +669,7 @@ def _stays(value: object) -> cython.Py_ssize_t:
     if type(value) is not memoryview:
         return 0
     try:
-        is_plain = value.readonly and value.c_contiguous and value.ndim == 1 and value.itemsize == 1
+        is_plain = type(value.obj) is bytes and value.c_contiguous and value.ndim == 1 and value.itemsize == 1
         return len(value) if is_plain else 0
     except ValueError:  # it was released
         return 0
