@@ -86,6 +86,17 @@ def test_the_shipped_language_and_a_version_for_every_message_may_be_asked_for(r
     ]
 
 
+def test_a_version_that_is_unstable_stays_the_newest_of_its_api(run, specs, tmp_path):
+    request = REQUEST.replace('"flexibleVersions": "none"', '"flexibleVersions": "1+", "latestVersionUnstable": true')
+    (specs / "FooRequest.json").write_text(request)
+    ran = run("spec", "derive", specs, "--to", tmp_path, "--dialect", "tagged", "--every", "--field", "Trace:uuid")
+    assert ran.code == 0
+    for name in ("FooRequest", "FooResponse"):
+        text = (tmp_path / f"{name}.json").read_text()
+        assert '"validVersions": "0-1"' in text
+        assert '"Trace"' in text
+
+
 def test_what_would_break_somebody_is_exit_code_1_and_nothing_is_written(run, specs, tmp_path):
     (specs / "RequestHeader.json").write_text(HEADER.replace('"0-2"', '"0-1"'))
     ran = run("spec", "derive", specs, "--to", tmp_path / "next", "--dialect", "tagged")
