@@ -256,3 +256,14 @@ def test_a_tag_without_bytes_is_refused_where_its_length_would_end_the_buffer() 
     cls = message_class(OPTIONAL)
     assert schema_of(cls, 0).names == ["id", "text"]
     agrees(cls, pa.array([{"id": 1, "text": None}, {"id": 2, "text": "x" * 300}, {"id": 3, "text": ""}]), 0)
+
+
+@pytest.mark.parametrize("name", ["transaction_timeout_ms", "producer_id"])
+def test_a_number_beyond_64_bits_with_a_sign_refuses_its_row_alone(name: str) -> None:
+    kind = messages.InitProducerIdRequest
+    rows = pa.StructArray.from_arrays([pa.array([1, 2**63, 7], pa.uint64())], names=[name])
+    found = encode_many(kind, rows, 4, errors="column")
+    assert [text is None for text in found.field("error").to_pylist()] == [True, False, True]
+    assert "9223372036854775808" in found.field("error")[1].as_py()
+    with pytest.raises(EncodeError, match=r"row 1: .*9223372036854775808"):
+        encode_many(kind, rows, 4)

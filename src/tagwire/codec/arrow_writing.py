@@ -19,6 +19,7 @@ from tagwire.spec import Absent, Field, Struct
 
 with Needs("arrow"):
     import pyarrow as pa
+    import pyarrow.compute as pc
 
 AnyMessage = TypeVar("AnyMessage", bound=MessageClass)
 
@@ -190,6 +191,10 @@ class _Columns:
         if target is not None and not (name == "uuid" and column.type == pa.binary(16)):
             column = _cast(column, target, path)
         elif pa.types.is_unsigned_integer(column.type):
+            if pa.types.is_uint64(column.type) and not field.optional:
+                column = pc.if_else(
+                    pc.greater(column, _MOST), pa.scalar(None, pa.uint64()), column
+                )  # its row is refused
             column = _cast(column, _SIGNED[column.type], path)
         if pa.types.is_boolean(column.type):
             return _validity(column), column.offset, _buffer(column, 1), 0, None, None, False, 0
@@ -226,6 +231,8 @@ _TAKEN: dict[str, tuple[Callable[[pa.DataType], bool], pa.DataType | None]] = {
 """Which types of Arrow hold values of a type, and what they are brought to; None is as they are."""
 
 _SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
+
+_MOST = pa.scalar(2**63 - 1, pa.uint64())
 
 
 def _cast(column: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
