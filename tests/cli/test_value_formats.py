@@ -80,17 +80,62 @@ def test_times_that_no_calendar_has_are_told_by_their_numbers_and_end_nothing(ru
     topic = fill()
     registry.add(f"{topic}-value", json.dumps(ORDER))
     days = {"id": 1, "day": 2**31 - 1, "at": "2024-02-29T12:00:00Z", "tags": {}}
-    microseconds = {"id": 2, "at": -(10**18), "tags": {}}
+    milliseconds = {"id": 2, "at": -(10**15), "tags": {}}
     options = ("--json", "--value-format", "avro", "--registry", registry.url)
-    file = lines(*(json.dumps({"value": value}) for value in (days, microseconds, VALUE)))
+    file = lines(*(json.dumps({"value": value}) for value in (days, milliseconds, VALUE)))
     assert run("produce", topic, "--file", file, *options).code == 0
     ran = run("consume", topic, *options)
     assert (ran.code, ran.err) == (0, "")
     first, second, third = (json.loads(line)["value"] for line in ran.out.splitlines())
     assert (first["day"], first["id"]) == (2**31 - 1, 1)
-    assert second["at"] == -(10**18)
+    assert second["at"] == -(10**15)
     assert third == VALUE
     assert run("consume", topic, "--raw", *options[1:]).out.count("\n") == 3
+
+
+def test_a_time_that_is_a_number_counts_what_its_schema_counts(run, fill, registry, lines):
+    local = {"type": "long", "logicalType": "local-timestamp-millis"}
+    avro = {
+        "type": "record",
+        "name": "Times",
+        "fields": [
+            {"name": "millis", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+            {"name": "micros", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+            {"name": "local", "type": {"type": "array", "items": local}},
+            {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+            {"name": "clock", "type": {"type": "int", "logicalType": "time-millis"}},
+        ],
+    }  # fmt: skip
+    timestamp = {"type": "integer", "connect.type": "int64", "title": "org.apache.kafka.connect.data.Timestamp"}
+    connect = {"properties": {"millis": timestamp}}
+    near, far = 1_700_000_000_123, 10**15
+    for format_, schema, text, value, shown in (
+        (
+            "avro",
+            avro,
+            "AVRO",
+            {"millis": near, "micros": near * 1000, "local": [near], "day": 1, "clock": 5},
+            {
+                "millis": "2023-11-14T22:13:20.123000Z",
+                "micros": "2023-11-14T22:13:20.123000Z",
+                "local": ["2023-11-14T22:13:20.123000"],
+                "day": "1970-01-02",
+                "clock": 5,
+            },
+        ),
+        ("json-schema", connect, "JSON", {"millis": near}, {"millis": "2023-11-14T22:13:20.123000Z"}),
+    ):
+        topic = fill()
+        registry.add(f"{topic}-value", json.dumps(schema), text)
+        options = ("--json", "--value-format", format_, "--registry", registry.url)
+        # What no calendar has is told by the same number that it is taken by.
+        file = lines(json.dumps({"value": value}), json.dumps({"value": {**value, "millis": far}}))
+        assert run("produce", topic, "--file", file, *options).code == 0
+        ran = run("consume", topic, *options)
+        assert (ran.code, ran.err) == (0, "")
+        first, second = (json.loads(line)["value"] for line in ran.out.splitlines())
+        assert first == shown
+        assert second["millis"] == far
 
 
 def test_people_see_values_as_json_and_plain_lines_are_json(run, fill, registry, lines):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from tagwire.cli.consume_member import Passed
     from tagwire.client import Client, Reader, TopicPartition
+    from tagwire.values.options import ValueSettings
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 Protocol = Literal["classic", "consumer"]
@@ -175,7 +177,8 @@ def consume(
     options = client_options(formats)
     if formats:
         options["bad_values"] = bad_values
-    read = _reading(frozenset(formats), as_json=as_json)
+    types = {which: partial(_json_type, settings, topic) for which, settings in formats.items()}
+    read = _reading(types, as_json=as_json)
     with connect(bootstrap) as client, topics_meant(client, topic):
         if isolation is not None:
             client.fetch_settings = replace(client.fetch_settings, isolation=isolation)
@@ -350,8 +353,20 @@ def _reader(
     return Reader(client, first, end_offsets=last, columns=_COLUMNS, **options) if first else None
 
 
-def _reading(typed: Collection[str], *, as_json: bool) -> Callable[[pa.RecordBatch], list[ReadRecord]]:
-    """What makes records of a batch; in columns with a schema as JSON has them, or else as text."""
+def _json_type(settings: ValueSettings, topic: str) -> pa.DataType:
+    from tagwire.values.value_decoder import plan_decoder
+
+    return plan_decoder(settings, topic).reader.json_type
+
+
+def _reading(
+    typed: Mapping[str, Callable[[], pa.DataType]], *, as_json: bool
+) -> Callable[[pa.RecordBatch], list[ReadRecord]]:
+    """What makes records of a batch; in columns with a schema as JSON has them, or else as text.
+
+    Args:
+        typed: by column, what tells its type as its schema counts times, for those that no calendar has.
+    """
     made = to_json if as_json else as_text
 
     def read(batch: pa.RecordBatch) -> list[ReadRecord]:
@@ -360,8 +375,8 @@ def _reading(typed: Collection[str], *, as_json: bool) -> Callable[[pa.RecordBat
         columns = {name: batch.column(name) for name in _COLUMNS}
         columns["timestamp"] = columns["timestamp"].cast(pa.int64())
         found = {name: column.to_pylist() for name, column in columns.items() if name not in typed}
-        for name in typed:
-            found[name] = [made(value) for value in _objects(columns[name])]
+        for name, counted in typed.items():
+            found[name] = [made(value) for value in _objects(columns[name], counted)]
         return [
             ReadRecord(topic, partition, offset, timestamp, _TIMESTAMP_TYPES[kind], key, value, _pairs(headers))
             for topic, partition, offset, timestamp, kind, key, value, headers in zip(
@@ -372,15 +387,18 @@ def _reading(typed: Collection[str], *, as_json: bool) -> Callable[[pa.RecordBat
     return read
 
 
-def _objects(column: pa.Array) -> list[Any]:
+def _objects(column: pa.Array, counted: Callable[[], pa.DataType]) -> list[Any]:
     try:
         return list(column.to_pylist(maps_as_pydicts="strict"))
     except (KeyError, TypeError):  # a key that is there twice, or is no text
         return list(column.to_pylist())
     except (OverflowError, ValueError):  # a time that no calendar of Python's has
         if len(column) > 1:
-            return [value for at in range(len(column)) for value in _objects(column.slice(at, 1))]
-        return _objects(column.cast(numbered(column.type)))
+            return [value for at in range(len(column)) for value in _objects(column.slice(at, 1), counted)]
+        numbers, kind = numbered(column.type), counted()
+        if numbered(kind) == numbers:  # else the subject has another schema by now
+            column = column.cast(kind, safe=False)
+        return _objects(column.cast(numbers), counted)
 
 
 def _pairs(headers: list[dict[str, Any]] | None) -> Headers:

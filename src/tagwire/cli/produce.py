@@ -193,10 +193,10 @@ def produce(
 
 
 def _types(formats: Mapping[str, ValueSettings], topic: str) -> dict[str, pa.DataType]:
-    """What keys and values of a topic are, by their schemas."""
+    """What keys and values of a topic are in JSON, by their schemas."""
     from tagwire.values.value_decoder import plan_decoder
 
-    return {which: plan_decoder(settings, topic).type for which, settings in formats.items()}
+    return {which: plan_decoder(settings, topic).reader.json_type for which, settings in formats.items()}
 
 
 def _check(

@@ -142,6 +142,8 @@ def from_json(value: Any, kind: pa.DataType) -> Any:
         return _from_text(value, kind)
     if types.is_decimal(kind):
         return Decimal(repr(value) if isinstance(value, float) else value)
+    if types.is_timestamp(kind) and kind.unit == "ms" and type(value) is int:
+        return value * 1000  # a timestamp's column has microseconds, whatever its schema counts
     return value
 
 

@@ -55,10 +55,13 @@ class ReaderSchema(Protocol):
 
     Attributes:
         type: what a value becomes: a struct for a record or message, any Arrow type for another Avro schema.
+        json_type: the same with each timestamp in the unit in which the schema counts it, as a number in JSON does.
     """
 
     @property
     def type(self) -> pa.DataType: ...
+    @property
+    def json_type(self) -> pa.DataType: ...
 
     def decoder(
         self, writer: Schema, fields: Sequence[str] | None = None, message_indexes: tuple[int, ...] = ()

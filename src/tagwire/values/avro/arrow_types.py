@@ -5,6 +5,7 @@ Sources: docs/values.md; Spark's SchemaConverters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tagwire.errors import ValueSchemaError
@@ -41,6 +42,13 @@ _LOGICAL: Final = {
     "local-timestamp-micros": pa.timestamp("us"),
 }
 
+_COUNTED: Final = {
+    **_LOGICAL,
+    "timestamp-millis": pa.timestamp("ms", "UTC"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+}
+"""The same in the units of what is written, which JSON's numbers have too."""
+
 _NUMBERS: Final[dict[tuple[str, ...], pa.DataType]] = {("int", "long"): pa.int64(), ("double", "float"): pa.float64()}
 """What unions of two numbers become."""
 
@@ -51,21 +59,30 @@ def arrow_type(node: Node) -> pa.DataType:
     Raises:
         ValueSchemaError: a decimal has more digits than Spark's can have.
     """
+    return _type(node, _LOGICAL)
+
+
+def counted_type(node: Node) -> pa.DataType:
+    """The same with timestamps in the units that the schema counts them in. Raises as `arrow_type`."""
+    return _type(node, _COUNTED)
+
+
+def _type(node: Node, logical: Mapping[str, pa.DataType]) -> pa.DataType:
     if node.kind == "record":
-        return pa.struct([pa.field(field.name, arrow_type(field.node)) for field in node.fields])
+        return pa.struct([pa.field(field.name, _type(field.node, logical)) for field in node.fields])
     if node.kind == "array":
-        return pa.list_(arrow_type(node.element))
+        return pa.list_(_type(node.element, logical))
     if node.kind == "map":
-        return pa.map_(pa.string(), arrow_type(node.element))
+        return pa.map_(pa.string(), _type(node.element, logical))
     if node.kind == "union":
-        return _union_type(node)
+        return _union_type(node, logical)
     if node.logical is not None:
         if node.logical.name == "decimal":
             if node.logical.precision > MAX_PRECISION:
                 raise ValueSchemaError(f"{node} has more than the {MAX_PRECISION} digits that a decimal can have")
             return pa.decimal128(node.logical.precision, node.logical.scale)
-        if node.logical.name in _LOGICAL:
-            return _LOGICAL[node.logical.name]
+        if node.logical.name in logical:
+            return logical[node.logical.name]
     return _PRIMITIVES[node.kind]
 
 
@@ -110,10 +127,10 @@ def _number(union: Node) -> pa.DataType | None:
     return _NUMBERS.get(tuple(sorted(branch.kind for branch in members(union))))
 
 
-def _union_type(union: Node) -> pa.DataType:
+def _union_type(union: Node, logical: Mapping[str, pa.DataType]) -> pa.DataType:
     types = members(union)
     if not types:
         return pa.null()
     if len(types) == 1:
-        return arrow_type(types[0])
-    return _number(union) or pa.struct([pa.field(f"member{i}", arrow_type(each)) for i, each in enumerate(types)])
+        return _type(types[0], logical)
+    return _number(union) or pa.struct([pa.field(f"member{i}", _type(each, logical)) for i, each in enumerate(types)])

@@ -12,7 +12,7 @@ from typing import Final
 
 from tagwire.errors import ValueSchemaError
 from tagwire.extras import Needs
-from tagwire.values.avro.arrow_types import arrow_type, column_type
+from tagwire.values.avro.arrow_types import arrow_type, column_type, counted_type
 from tagwire.values.avro.body_decoder import AvroDecoder
 from tagwire.values.avro.body_encoder import AvroEncoder
 from tagwire.values.avro.resolution import incompatibilities, resolve
@@ -37,6 +37,11 @@ class AvroReaderSchema:
     @cached_property
     def type(self) -> pa.DataType:
         return column_type(self.node)
+
+    @property
+    def json_type(self) -> pa.DataType:
+        """With timestamps in the units of their logical types, as Avro's JSON encoding writes them."""
+        return counted_type(self.node)
 
     def decoder(
         self, writer: Schema, fields: Sequence[str] | None = None, message_indexes: tuple[int, ...] = ()

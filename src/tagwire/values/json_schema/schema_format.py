@@ -31,6 +31,11 @@ class JsonReaderSchema:
         """What a value becomes: a struct for an object with properties."""
         return self.shape.type
 
+    @property
+    def json_type(self) -> pa.DataType:
+        """With Connect's timestamps in milliseconds, as values have them."""
+        return self.shape.json_type
+
     def decoder(
         self, writer: Schema, fields: Sequence[str] | None = None, message_indexes: tuple[int, ...] = ()
     ) -> JsonDecoder:

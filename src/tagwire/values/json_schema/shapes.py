@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +49,7 @@ _PLAIN: Final = {
     MILLIS: pa.timestamp("us", "UTC"),
     ANY: pa.string(),
 }
+_COUNTED: Final = {**_PLAIN, MILLIS: pa.timestamp("ms", "UTC")}
 _SIZED: Final = {
     (INTEGER, 8): pa.int8(),
     (INTEGER, 16): pa.int16(),
@@ -97,19 +98,28 @@ class Shape:
     @property
     def type(self) -> pa.DataType:
         """The column's type. Everything in it may be null: a value is not checked against its schema."""
-        if self.kind in _PLAIN:
-            return _PLAIN[self.kind]
+        return self._type(_PLAIN)
+
+    @property
+    def json_type(self) -> pa.DataType:
+        """The same with Connect's timestamps in milliseconds, as values have them."""
+        return self._type(_COUNTED)
+
+    def _type(self, plain: Mapping[str, pa.DataType]) -> pa.DataType:
+        if self.kind in plain:
+            return plain[self.kind]
         if self.kind in (INTEGER, NUMBER):
             return _SIZED[self.kind, self.bits]
         if self.kind == DECIMAL:
             return pa.decimal128(self.precision, self.scale)
         if self.kind == STRUCT:
-            return pa.struct([pa.field(one.name, one.shape.type) for one in self.properties])
+            return pa.struct([pa.field(one.name, one.shape._type(plain)) for one in self.properties])
         if self.kind == ENTRIES:
             key, value = self.properties
-            return pa.map_(key.shape.type, value.shape.type)
+            return pa.map_(key.shape._type(plain), value.shape._type(plain))
         assert self.item is not None
-        return pa.map_(pa.string(), self.item.type) if self.kind == MAP else pa.list_(self.item.type)
+        item = self.item._type(plain)
+        return pa.map_(pa.string(), item) if self.kind == MAP else pa.list_(item)
 
     def of(self, fields: Sequence[str]) -> Shape:
         """The struct with these of its properties, in this order. Raises KeyError for one that it lacks."""

@@ -95,6 +95,11 @@ class ProtobufReaderSchema:
     def type(self) -> pa.DataType:
         return _plan(self.descriptors, self.message).type
 
+    @property
+    def json_type(self) -> pa.DataType:
+        """The type itself: of its timestamps none is a number in JSON."""
+        return self.type
+
     def decoder(
         self, writer: Schema, fields: Sequence[str] | None = None, message_indexes: tuple[int, ...] = ()
     ) -> ProtobufDecoder:
