@@ -142,6 +142,15 @@ def test_a_file_is_registered_and_found_again(run, registry, file):
     assert json.loads(run("schema", "register", "new", path, "--dry-run", "--json").out)["messages"] == ["no"]
 
 
+def test_a_new_subject_takes_no_schema_that_the_registry_cannot_parse(run, registry, file):
+    said = b'{"error_code": 42201, "message": "Input schema is an invalid Avro schema"}'
+    registry.misbehave = lambda request: Answer(422, said) if request.path == "/subjects/new" else None
+    ran = run("schema", "register", "new", file('{"type": "recrod"}'), "--dry-run")
+    assert (ran.code, ran.out) == (2, "")
+    assert "invalid Avro schema" in ran.err
+    assert not [each for each in registry.requests if each.path.endswith("/versions") and each.method == "POST"]
+
+
 def test_references_and_formats_are_sent_as_they_are_named(run, registry, file):
     proto = file('syntax = "proto3"; import "money.proto"; message O {}', "order.proto")
     registry.add("money-proto", 'syntax = "proto3"; message M {}', "PROTOBUF")

@@ -249,7 +249,11 @@ def _versions(versions: list[int]) -> str:
 
 
 def _refusals(registry: SchemaRegistry, subject: str, schema: Schema, references: tuple[Reference, ...]) -> list[str]:
-    """Why a registry would not take a schema; a subject that it does not have yet takes any."""
+    """Why a registry would not take a schema; a subject that it does not have yet takes any that can be parsed.
+
+    Raises:
+        SchemaRegistryError: it cannot be reached, or cannot parse the schema.
+    """
     try:
         level = registry.compatibility_level(subject)
         versions: list[int | None] = [*registry.versions(subject)] if level.endswith("_TRANSITIVE") else [None]
@@ -257,7 +261,13 @@ def _refusals(registry: SchemaRegistry, subject: str, schema: Schema, references
     except SchemaRegistryError as error:
         if not error.not_found:
             raise
-        return []
+    try:
+        # Nothing was compared, and so the schema perhaps not parsed: a look-up does that, and registers nothing.
+        registry.lookup(subject, schema, references)
+    except SchemaRegistryError as error:
+        if not error.not_found:
+            raise
+    return []
 
 
 def _print_schema(found: RegisteredSchema) -> None:
