@@ -42,6 +42,26 @@ def test_properties_come_from_a_file(run, guarded, properties):
     assert (ran.code, json.loads(ran.out)["topic"]) == (0, "t")
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["client.id=x\\\\", "sasl.password=pen,c=il-hunter2"],
+        [r"sasl.password=pen\,c\=\u0069l-hunter2"],
+        ["sasl.password=pen,c=il-hunter2\\", "", "client.id=a\x85b"],
+        [r"client.id=\ud83d\ude00\t\\", "sasl.password=pen,c=il-hunter2"],
+    ],
+)
+def test_backslashes_in_a_file_escape_as_javas_do(run, guarded, properties, lines):
+    ran = run("--properties", properties(*LOGIN, *lines), "topics", "--bootstrap", guarded.bootstrap, "--json")
+    assert (ran.code, json.loads(ran.out)["topic"]) == (0, "t")
+
+
+@pytest.mark.parametrize("text", [r"hunter2\u12", r"hunter2\u12g4", r"hunter2\ud83d"])
+def test_an_escape_that_is_no_character_is_named_by_its_line_alone(run, properties, text):
+    ran = run("--properties", properties("client.id=x", f"sasl.password={text}"), "topics")
+    assert (ran.code, "line 2 has no four hexadecimal digits" in ran.err, "hunter" in ran.err) == (2, True, False)
+
+
 def test_the_command_line_goes_before_the_file(run, guarded, properties, monkeypatch):
     monkeypatch.setenv("TAGWIRE_PROPERTIES", str(properties(*LOGIN, "sasl.password=wrong")))
     assert run("topics", "--bootstrap", guarded.bootstrap).code == 2

@@ -27,6 +27,9 @@ _OF_VALUES = (
 )
 """How properties begin that are about values, their schemas and the registry of these: no client of brokers has any."""
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.?))", re.DOTALL)
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _KEY = re.compile(r"[^\s:]+")
 """No property's name has more: what follows a colon or a space may be a password."""
 
@@ -107,26 +110,57 @@ def administer(bootstrap: str) -> Iterator[Admin]:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """A file of `key=value` lines; `#` and `!` begin comments, a backslash at its end continues a line.
+    r"""A file of `key=value` lines; `#` and `!` begin comments, a backslash at its end continues a line. Other
+    backslashes escape as Java's do: `\\`, `\t`, `\u00e9`, and before anything else they stand for nothing.
 
     Raises:
         typer.BadParameter: it is no UTF-8; a line has no key or no value, or parts them by a colon or a space, as Java
-            would take it; the text names its number alone.
+            would take it, or has a wrong `\u`; the text names its number alone.
     """
     found: dict[str, str] = {}
     try:
-        lines = iter(enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
+        lines = iter(enumerate(_LINE_END.split(path.read_text(encoding="utf-8")), 1))
     except UnicodeDecodeError as error:
         said = f"{path}: is not UTF-8 at byte {error.start}"
         raise typer.BadParameter(said, param_hint="'--properties'") from None
     for number, line in lines:
-        text = line.strip()
+        text = line.lstrip()
         if not text or text[0] in "#!":
             continue
-        while text.endswith("\\"):
-            text = text[:-1] + next(lines, (number, ""))[1].strip()
+        while _is_escaped(text):
+            text = text[:-1] + next(lines, (number, ""))[1].lstrip()
         key, equals, value = text.partition("=")
         if not equals or not _KEY.fullmatch(key.strip()):
             raise typer.BadParameter(f"{path}: line {number} is not key=value", param_hint="'--properties'")
-        found[key.strip()] = value.strip()
+        try:
+            found[key.strip()] = _unescaped(value.lstrip())
+        except ValueError:
+            said = f"{path}: line {number} has no four hexadecimal digits of a character behind \\u"
+            raise typer.BadParameter(said, param_hint="'--properties'") from None
     return found
+
+
+def _is_escaped(text: str) -> bool:
+    """Whether a text ends in a backslash that escapes what comes next."""
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def _meant(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return chr(int(escape[1], 16))
+    if escape[2] == "u":
+        raise ValueError
+    return _ESCAPES.get(escape[2], escape[2])
+
+
+def _unescaped(text: str) -> str:
+    """A value without the spaces at its end, unless escaped. Raises ValueError for a wrong character.
+
+    Source: java.util.Properties, which Kafka's tools read their files with.
+    """
+    kept = text.rstrip()
+    if _is_escaped(kept):
+        kept = text[: len(kept) + 1]
+    found = _ESCAPE.sub(_meant, kept)
+    # Characters past the first 65,536 are escaped as pairs.
+    return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
