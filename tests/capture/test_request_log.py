@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tagwire.capture import Endpoint, Losses, Observation
-from tagwire.capture.request_log import BROKEN, FORWARDED, NOISE, observations
+from tagwire.capture.request_log import BROKEN, FORWARDED, LONG, MAX_LINE_BYTES, NOISE, observations
 
 CLIENT, BROKER = Endpoint("10.0.0.9", 61040), Endpoint("10.0.0.1", 9092)
 TIMES = (
@@ -321,3 +321,11 @@ def test_damaged_lines_raise_nothing_and_are_counted(data: st.DataObject) -> Non
     lines = bytes(bad).splitlines(keepends=True)
     found, lost = read(*lines)
     assert len(found) + sum(lost.values()) == sum(bool(one.strip()) for one in lines)
+
+
+def test_the_rest_of_a_line_that_is_longer_than_is_read_is_no_line_of_its_own() -> None:
+    pieces = [bytes(MAX_LINE_BYTES + 1), bytes(MAX_LINE_BYTES + 1), line(kip_673(version=3))]
+    found, lost = read(*pieces, line(kip_673(version=9)))
+    assert [seen.api_version for seen in found] == [9]
+    assert found[0].place.position == sum(map(len, map(str.encode, pieces[2:]))) + 2 * (MAX_LINE_BYTES + 1)
+    assert lost == {LONG: 1}

@@ -168,7 +168,7 @@ def _at_line(file: BufferedReader, start: int) -> int:
 
 
 def _lines(file: BufferedReader, position: int, end: int | None) -> Iterator[bytes]:
-    """The lines that begin before `end`. A line that is longer than any is cut up: it is one line to nobody."""
+    """The lines that begin before `end`. A line that is longer than any comes in pieces."""
     while end is None or position < end:
         line = file.readline(MAX_LINE_BYTES + 1)
         if not line:

@@ -155,7 +155,7 @@ def observations(
     """The requests that the lines of a log tell of, in their order.
 
     Args:
-        lines: with their ends, as a binary file yields them.
+        lines: with their ends, as a binary file yields them; those that are too long may come in pieces.
         file: the log's path, for the evidence.
         losses: counts what is not understood.
         start: the position of the first line.
@@ -168,12 +168,14 @@ def told(
     lines: Iterable[bytes], file: str, losses: Losses, *, start: int = 0, timezone: tzinfo = UTC
 ) -> Iterator[tuple[Observation, bytes]]:
     """The same, each with what its line has after `MARK`."""
-    position = start
+    position, is_rest = start, False
     for line in lines:
         place = Place(file, position)
         position += len(line)
-        if len(line) > MAX_LINE_BYTES:
-            losses.add(LONG, place)
+        if is_rest or len(line) > MAX_LINE_BYTES:
+            if not is_rest:
+                losses.add(LONG, place)
+            is_rest = not line.endswith(b"\n")  # a line that was cut up goes on in the next
             continue
         mark = line.find(MARK)
         if mark < 0:
