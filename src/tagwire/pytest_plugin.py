@@ -22,6 +22,7 @@ in milliseconds, so that a test need not share one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -94,14 +95,13 @@ def kafka_broker_factory() -> Iterator[Callable[..., Broker]]:
     """Starts brokers, each with the options it is called with; they stop at the end of the run, or by `stop()`."""
     from tagwire.broker import Broker
 
-    started: list[Broker] = []
+    # The last first, and each whatever becomes of another.
+    with ExitStack() as started:
 
-    def start(data_dir: str | PathLike[str] | None = None, **options: Any) -> Broker:
-        broker = Broker(data_dir, **{**DEFAULTS, **options})
-        broker.start()
-        started.append(broker)
-        return broker
+        def start(data_dir: str | PathLike[str] | None = None, **options: Any) -> Broker:
+            broker = Broker(data_dir, **{**DEFAULTS, **options})
+            broker.start()
+            started.callback(broker.stop)
+            return broker
 
-    yield start
-    for broker in reversed(started):
-        broker.stop()
+        yield start

@@ -103,3 +103,44 @@ def test_a_run_that_asks_for_no_broker_loads_none(tmp_path):
     (tmp_path / "test_project.py").write_text("import sys\ndef test(): assert 'tagwire.broker' not in sys.modules\n")
     done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True, text=True)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+LEFT = """
+import socket
+
+started = []
+
+def pytest_unconfigure():
+    host, port = started[0].rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), 5).close()
+    except ConnectionRefusedError:
+        print("the first has stopped")
+"""
+UNSTOPPABLE = """
+from conftest import started
+from tagwire.broker import Broker
+
+stop = Broker.stop
+
+def fail(broker):
+    is_first = broker.bootstrap == started[0]
+    stop(broker)
+    if not is_first:
+        raise OSError("no room for the last segment")
+
+Broker.stop = fail
+
+def test_two(kafka_broker_factory):
+    started.append(kafka_broker_factory().bootstrap)
+    kafka_broker_factory()
+"""
+
+
+def test_a_broker_of_the_factory_stops_though_another_could_not(tmp_path):
+    (tmp_path / "conftest.py").write_text(LEFT)
+    (tmp_path / "test_project.py").write_text(UNSTOPPABLE)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_project.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "no room for the last segment" in done.stdout, done.stdout + done.stderr
+    assert "the first has stopped" in done.stdout, done.stdout + done.stderr
