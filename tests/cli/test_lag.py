@@ -130,6 +130,10 @@ def test_what_is_not_there_is_told_before_spark_is_started(run, monkeypatch, tmp
     missing, empty = str(tmp_path / "nosuch"), str(tmp_path)
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / f"{0:020}.log").touch()
+    several = tmp_path / "several"
+    for name in ("orders-0", "orders-1", "__consumer_offsets-3"):
+        (several / name).mkdir(parents=True)
+        (several / name / f"{0:020}.log").touch()
     for arguments, said in (
         (("lag", "--files", missing), f"{missing}: No such file"),
         (("lag", "--files", ""), "'--files': names no directory"),
@@ -137,7 +141,10 @@ def test_what_is_not_there_is_told_before_spark_is_started(run, monkeypatch, tmp
         (("lag", "--files", empty), "view offsets: its topic is not among the files"),
         (("replay", "t", "--files", missing), f"{missing}: No such file"),
         (("replay", "t", "--files", empty, "--of", "payments"), "--of: topic 'payments' is not among the files"),
+        (("replay", "t", "--files", str(several)), "has files of 2 topics, __consumer_offsets, orders: name the one"),
+        (("replay", "t", "--files", empty, "--of", ""), "--of=''"),
         (("replay", "t", "--table", empty), "holds no table that `tagwire land` began"),
+        (("replay", "t", "--table", empty, "--of", "orders"), "'--of': needs --files"),
     ):
         ran = run(*arguments)
         assert (ran.code, said in ran.err) == (2, True), ran.err

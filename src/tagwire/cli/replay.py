@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,10 +15,12 @@ from tagwire.cli.registries import Registry
 from tagwire.cli.terminal import print_json, printable, progress
 from tagwire.cli.times import FORMS, milliseconds
 from tagwire.cli.value_options import registry_options
+from tagwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from tagwire.spark.jobs.target import Target
 
+_NAMED: Final = 10
 _OPTIONS = {"subscribe": "--of", "rate": "--rate", "speed": "--speed", "schema.registry.url": "--registry"}
 
 
@@ -82,6 +84,8 @@ def replay(
     """
     if (table is None) == (files is None):
         raise typer.BadParameter("give one of --table and --files", param_hint="'--table'")
+    if of is not None and files is None:
+        raise typer.BadParameter("needs --files: a table has one topic", param_hint="'--of'")
     if files is not None and not files.strip():
         raise typer.BadParameter("names no directory", param_hint="'--files'")
     from tagwire.spark.jobs.replay import replay as write
@@ -139,15 +143,19 @@ def _foretold(target: Target) -> str:
 
 
 def _check_source(table: Path | None, files: str | None, of: str | None) -> None:
-    """Raises StorageError or ConfigError where there is nothing to replay, before Spark is started for it."""
+    """Raises StorageError or ConfigError where there is nothing to replay, or more than one topic that nobody named,
+    before Spark is started for it."""
     if table is not None:
         from tagwire.spark.jobs.replay import landed_table
 
         landed_table(table)
     elif files is not None:
-        from tagwire.spark.segments.source import check_files
+        from tagwire.spark.segments.source import topics_in
 
-        check_files({"path": files, **({"subscribe": of} if of else {})})
+        found = topics_in({"path": files, **({} if of is None else {"subscribe": of})})
+        if of is None and len(found) > 1:
+            named = ", ".join(found[:_NAMED]) + (", ..." if len(found) > _NAMED else "")
+            raise ConfigError(f"{files}: has files of {len(found)} topics, {named}: name the one to replay with --of")
 
 
 def _rows(spark: Any, table: Path | None, files: str | None, of: str | None, registry: str | None) -> Any:
@@ -158,7 +166,7 @@ def _rows(spark: Any, table: Path | None, files: str | None, of: str | None, reg
         return landed_rows(spark, table, registry_options(registry))
     try:
         reader = spark.read.format("tagwire-segments").option("includeHeaders", "true")
-        return (reader.option("subscribe", of) if of else reader).load(files)
+        return (reader if of is None else reader.option("subscribe", of)).load(files)
     except Exception as error:
         raise reason(error) from error
 

@@ -206,6 +206,18 @@ def check_files(given: Mapping[str, str]) -> None:
         _taken(options)
 
 
+def topics_in(given: Mapping[str, str]) -> list[str]:
+    """The topics that a read has records of, as far as their files tell their names.
+
+    Args:
+        given: options of the format, `path` among them.
+
+    Raises:
+        StorageError, ConfigError: as when the read begins.
+    """
+    return sorted({log.topic for log in _taken(parse_segment_options(given)) if log.topic is not None})
+
+
 def _of_view(options: SegmentOptions, logs: list[PartitionLog]) -> list[PartitionLog]:
     """The partitions of the topic that a view of Kafka's own topics is about. Raises ConfigError: there are none."""
     taken = [log for log in logs if options.takes(log.topic)]
