@@ -102,6 +102,16 @@ def test_a_table_by_hour_and_partition_goes_back_into_a_topic(spark, broker, top
 
 
 @pytest.mark.spark
+def test_headers_may_have_the_names_of_sparks_own_columns_of_files(spark, broker, topic, produce, tmp_path):
+    names = ["_file", "_metadata"]
+    produce(topic, {0: [Record(b"k", b"v", tuple((name, name.encode()) for name in names), NOON)]})
+    settings = TableSettings(headers=names, partition_by="partition")
+    land(broker.bootstrap, topic, tmp_path / "t", format="delta", table=settings, spark=spark)
+    (row,) = landed_rows(spark, tmp_path / "t").collect()
+    assert [(each.key, bytes(each.value)) for each in row.headers] == [(name, name.encode()) for name in names]
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("way", [".", "there/.."])  # Spark makes the shortest of it
 def test_rows_have_the_values_of_their_own_file_where_others_have_its_name(spark, tmp_path, way):
     """As who compacts the directories of a table may call what they make of each."""

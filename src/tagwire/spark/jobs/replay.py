@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 KEEP, NOW = "keep", "now"
 _SLICES_A_SECOND = 20
 _DUE = "_due"
-_FILE = "_file"
 _OF_PATTERNS = re.compile(r"[\\*?\[\]{}]")
 _NO_TIME = -1  # the timestamp of a record that has none
 _JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
@@ -242,14 +241,17 @@ def _with_values(rows: DataFrame, table: LandTable, names: list[str]) -> DataFra
 
     # Spark takes `..` out of a path, by its letters alone; a row whose file was not found here would be lost.
     found = [(normpath(file), *(values[name] for name in names)) for file, values in table.partition_values().items()]
-    schema = ", ".join(f"{quoted(name)} string" for name in (_FILE, *names))
+    file = "_file"
+    while file.lower() in {name.lower() for name in (*rows.columns, *names)}:  # a header may be called so
+        file += "_"
+    schema = ", ".join(f"{quoted(name)} string" for name in (file, *names))
     values = rows.sparkSession.createDataFrame(found, schema)
     if "partition" in names:
         values = values.withColumn("partition", F.col("partition").cast("int"))
     # Spark tells paths as URLs, in which a plus is a plus.
-    url = F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B"))
+    url = F.replace(rows.metadataColumn("_metadata")["file_path"], F.lit("+"), F.lit("%2B"))
     path = F.regexp_replace(F.url_decode(url), "^file:/+", "/")
-    return rows.withColumn(_FILE, path).join(F.broadcast(values), _FILE).drop(_FILE)
+    return rows.withColumn(file, path).join(F.broadcast(values), file).drop(file)
 
 
 def _written(table: DataFrame, column: str, known: Identity, registry: Mapping[str, str]) -> Column:
