@@ -325,6 +325,19 @@ def test_packets_that_cannot_be_read_are_counted_by_reason() -> None:
     assert dict(seen(pcap(good, 147))[1].counts) == {LINK: len(good)}
 
 
+def test_a_fragment_that_is_the_whole_packet_is_read_as_the_packet() -> None:
+    """RFC 6946."""
+    spoken = Talk((("2001:db8::1", 50000), ("2001:db8::2", 9092))).open().client(asks()).broker(offers())
+    whole = [bytes(ip(spoken.ends, piece)) for piece in spoken.pieces]
+    header = bytes([6, 0, 0, 0, 0, 0, 0, 7])
+    atomic = [
+        each[:4] + (len(each) - 32).to_bytes(2, "big") + b"\x2c" + each[7:40] + header + each[40:] for each in whole
+    ]
+    found, losses = seen(pcap(atomic, 101))
+    assert (names(found), dict(losses.counts)) == (names(seen(pcap(whole, 101))[0]), {})
+    assert found
+
+
 def test_an_ip_header_that_is_shorter_than_any_has_no_segment_behind_it() -> None:
     """Its protocol, checksum and addresses passed for ports and the rest of TCP's."""
     packet = talk().packets()[2]

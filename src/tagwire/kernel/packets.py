@@ -299,14 +299,19 @@ def _segment(
         following = src[at + 6]
         transport = at + 40
         length = _u16(src, at + 4)
-        # Extension headers that stand before the transport: hop-by-hop, routing, destination options.
-        while following == 0 or following == 43 or following == 60:
-            if transport + 2 > limit:
+        # Extension headers that stand before the transport: hop-by-hop, routing, destination options, and that of a
+        # fragment which is the whole packet (RFC 6946).
+        while following == 0 or following == 43 or following == 60 or following == 44:
+            if transport + (8 if following == 44 else 2) > limit:
                 return _cut
-            following = src[transport]
-            transport += 8 + src[transport + 1] * 8
-        if following == 44:
-            return _fragment
+            if following == 44:
+                if _u16(src, transport + 2) & 0xFFF9:
+                    return _fragment
+                following = src[transport]
+                transport += 8
+            else:
+                following = src[transport]
+                transport += 8 + src[transport + 1] * 8
         if following != _tcp_number:
             return -1
         return _tcp(src, packets, index, segments, transport, limit, at + 40 + length if length else end, at + 8, 16)
