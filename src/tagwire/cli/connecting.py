@@ -156,7 +156,9 @@ def _meant(escape: re.Match[str]) -> str:
 def _unescaped(text: str) -> str:
     """A value without the spaces at its end, unless escaped. Raises ValueError for a wrong character.
 
-    Source: java.util.Properties, which Kafka's tools read their files with.
+    Kafka's tools read their files with java.util.Properties.
+
+    Source: docs/security.md.
     """
     kept = text.rstrip()
     if _is_escaped(kept):
