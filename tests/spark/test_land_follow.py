@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,7 @@ def test_sigterm_and_ctrl_c_end_the_command_cleanly_with_nothing_lost_or_twice(b
             stderr=subprocess.PIPE,
             text=True,
             env=environment(),
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # which a background job has ignored
         ) as job:
             landed = 0
             while landed < before + 6:
