@@ -6,11 +6,9 @@ from typing import Final
 
 from tagwire.client.config import ProduceSettings
 from tagwire.client.metadata import PartitionMetadata, TopicMetadata
-from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
+from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.partitioners import deciding
-from tagwire.client.scheduling import sleep
-from tagwire.errors import Error, KafkaError
 
 # A topic's partitions are requested again after as many seconds: it may have got more (metadata.max.age.ms of Kafka's
 # clients).
@@ -59,17 +57,9 @@ class ProducerMetadata:
             partition: one that is wanted. Where the topic lacks it as last heard, metadata is refreshed, and again for
                 as long as a missing topic is waited for: it may just have been added, and brokers lag behind.
         """
-        was_known = self._network.known_topic(name) is not None
         topic = await self._network.topic(name, deadline, allow_auto_create=True)
-        retry = self._network.retry(min(deadline, self._network.now() + UNKNOWN_TOPIC_PATIENCE))
-        while partition is not None and partition >= len(topic.partitions):
-            if not was_known:
-                try:
-                    await sleep(retry.pause_until(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)))
-                except KafkaError:
-                    break
-            was_known = False
-            self._network.forget([name])
+        if partition is not None and partition >= len(topic.partitions):
+            await self._network.partitions(name, [partition], deadline)
             topic = await self._network.topic(name, deadline)
         self.used(name)
         return self._remember(topic)
