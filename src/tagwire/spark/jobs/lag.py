@@ -6,16 +6,19 @@ committed, logEndOffset, lag. Where a topic's end is not known, logEndOffset and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError, Error
+from tagwire.partitions import TopicPartition
 from tagwire.records.internal_topics import OFFSETS
-from tagwire.spark.failure import reason
+from tagwire.spark.failure import reason, without_traceback
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from tagwire.client import Client
 
 
 def lag_of_files(spark: SparkSession, path: str, **options: str) -> DataFrame:
@@ -55,37 +58,52 @@ def lag_of_cluster(spark: SparkSession, properties: Mapping[str, str]) -> DataFr
         # It is made when the first group commits. Looked up by its name: a list leaves out what one may not see.
         if client.metadata(OFFSETS).topics[OFFSETS].error is Error.UNKNOWN_TOPIC_OR_PARTITION:
             return spark.createDataFrame([], SCHEMAS["offsets"])
-    options = {f"kafka.{name}": value for name, value in properties.items()}
+        count = len(client.topic(OFFSETS).partitions)
     try:
-        records = (
-            spark.read.format("tagwire")
-            .options(**{**options, "subscribe": OFFSETS, "kafka.isolation.level": "read_committed"})
-            .schema("key binary, value binary, offset bigint, timestamp timestamp")
-            .load()
-        )
-        last = records.groupBy("key").agg(F.max_by(F.struct("value", "offset", "timestamp"), "offset").alias("last"))
-        kept = last.select("key", "last.*").where("value is not null")
-        committed = kept.mapInArrow(_decoded, SCHEMAS["offsets"]).drop("logEndOffset", "lag")
+        partitions = spark.range(0, count, 1, count)
+        committed = partitions.mapInArrow(_committed(dict(properties)), SCHEMAS["offsets"]).drop("logEndOffset", "lag")
         found = committed.join(_ends(spark, properties), ["topic", "partition"], "left")
     except Exception as error:
         raise reason(error) from error
     behind = F.greatest(F.lit(0).cast("bigint"), F.col("logEndOffset") - F.col("offset"))
-    return found.withColumn("lag", F.when(F.col("logEndOffset").isNotNull(), behind)).select(
-        *SCHEMAS["offsets"].fieldNames()
-    )
+    is_known = F.col("logEndOffset").isNotNull()
+    return found.withColumn("lag", F.when(is_known, behind)).select(*SCHEMAS["offsets"].fieldNames())
 
 
-def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _committed(properties: dict[str, str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task makes of the partitions of `__consumer_offsets` that it is given."""
+
+    @without_traceback
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from tagwire.client import Client
+
+        with Client.from_properties(properties) as client:
+            for batch in batches:
+                for index in batch.column("id").to_pylist():
+                    yield committed_in(client, index)
+
+    return rows
+
+
+def committed_in(client: Client, index: int) -> pa.RecordBatch:
+    """What the groups of a partition of `__consumer_offsets` have committed, as their coordinator has it when it has
+    loaded the partition. A transaction that is open keeps nothing back but what is its own.
+
+    Returns:
+        The columns of the view `offsets`; those about partitions' ends are null.
+
+    Raises:
+        KafkaError, ConnectError, CorruptRecordError, DecodeError, ...: the partition cannot be read.
+    """
     import pyarrow as pa
 
+    from tagwire.client.whole_log import whole_log
     from tagwire.spark.columns import arrow_schema
-    from tagwire.spark.segments.internal_state import SCHEMAS, Kept, committed_offsets
+    from tagwire.spark.segments.internal_state import SCHEMAS, committed_offsets, replay
 
-    schema = arrow_schema(SCHEMAS["offsets"])
-    for batch in batches:
-        rows: list[dict[str, Any]] = batch.select(["key", "value", "offset"]).to_pylist()
-        kept = {row["key"]: Kept(row["value"], row["offset"], -1) for row in rows}
-        yield pa.RecordBatch.from_pylist(list(committed_offsets(kept, lambda topic, partition: None)), schema=schema)
+    kept = replay(whole_log(client, TopicPartition(OFFSETS, index)))
+    rows = list(committed_offsets(kept, lambda topic, partition: None))
+    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SCHEMAS["offsets"]))
 
 
 def _ends(spark: SparkSession, properties: Mapping[str, str]) -> DataFrame:
