@@ -7,9 +7,10 @@ import time
 
 import pytest
 
+from tagwire import messages
 from tagwire.broker import Broker, delay
 from tagwire.cli import main
-from tagwire.client import Admin, NewTopic, OffsetAndMetadata, Producer
+from tagwire.client import Admin, Client, NewTopic, OffsetAndMetadata, Producer
 from tagwire.errors import ConfigError
 from tagwire.records import Record
 from tagwire.spark.jobs.lag import lag_of_cluster
@@ -49,6 +50,31 @@ def test_brokers_tell_the_lag_that_the_clusters_own_topic_holds(spark, broker, t
     ]
     assert main(["lag", "--bootstrap", broker.bootstrap, "--spark", "--group", "nosuch"]) == 2
     assert "'nosuch'" in capsys.readouterr().err
+
+
+def commit_none(bootstrap, group, topic, partition):
+    kind = messages.OffsetCommitRequest
+    of_partition = kind.OffsetCommitRequestPartition(partition_index=partition, committed_offset=-1)
+    of_topic = kind.OffsetCommitRequestTopic(name=topic, partitions=[of_partition])
+    with Client(bootstrap) as client:
+        told = client.request(kind(group_id=group, topics=[of_topic]), version=9)
+    assert told.topics[0].partitions[0].error_code == 0
+
+
+def test_lag_is_told_of_offsets_behind_an_open_transaction_and_not_of_one_that_is_none(spark, broker, topic, produce):
+    produce(topic, {0: numbered(0, 9), 1: numbered(0, 3)})
+    group = f"group-of-{topic}"
+    with Producer(broker.bootstrap, transactional_id=group) as producer, Admin(broker.bootstrap) as admin:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send_offsets({(topic, 0): 8}, group)
+        admin.alter_group_offsets(group, {(topic, 0): 4})
+        commit_none(broker.bootstrap, group, topic, 1)
+        rows = lag_of_cluster(spark, {"bootstrap.servers": broker.bootstrap}).where(f"group = '{group}'")
+        assert sorted(tuple(row) for row in rows.select("partition", "offset", "lag").collect()) == [
+            (0, 4, 5),
+            (1, -1, None),
+        ]
 
 
 def test_lag_comes_from_files_alone(spark, tmp_path, capsys):

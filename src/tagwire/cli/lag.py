@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _UNKNOWN_END = "where the partition ends is not known"
+_NO_OFFSET = "nothing committed"
 
 
 def lag(
@@ -132,11 +133,11 @@ def _collected(spark: Any, files: str | None, bootstrap: str, groups: list[str],
             "type": None,
             "topic": topic,
             "partition": partition,
-            "offset": offset,
+            "offset": offset if offset >= 0 else None,
             "end": end,
             "lag": behind,
             "metadata": metadata,
-            "note": _UNKNOWN_END if end is None else None,
+            "note": _UNKNOWN_END if end is None else _NO_OFFSET if offset < 0 else None,
         }
         for name, topic, partition, offset, end, behind, metadata in told
     ]

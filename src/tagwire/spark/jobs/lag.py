@@ -66,7 +66,7 @@ def lag_of_cluster(spark: SparkSession, properties: Mapping[str, str]) -> DataFr
     except Exception as error:
         raise reason(error) from error
     behind = F.greatest(F.lit(0).cast("bigint"), F.col("logEndOffset") - F.col("offset"))
-    is_known = F.col("logEndOffset").isNotNull()
+    is_known = F.col("logEndOffset").isNotNull() & (F.col("offset") >= 0)  # a negative one is none
     return found.withColumn("lag", F.when(is_known, behind)).select(*SCHEMAS["offsets"].fieldNames())
 
 
