@@ -6,9 +6,9 @@ broker's refusal is a `KafkaError` carrying an `Error`. Source of the codes: Kaf
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tagwire.escaping import printable
 
@@ -239,6 +239,25 @@ class KafkaError(TagwireError):
     def refreshes_metadata(self) -> bool:
         """Whether the cluster's metadata should be fetched again before a retry."""
         return self.error.refreshes_metadata
+
+
+class PartlyRefusedError(KafkaError):
+    """A call about several things was refused for some of them; its code is that of the first.
+
+    Attributes:
+        refused: {which of them: its `KafkaError`}.
+        succeeded: {which of them: what the call gives of it}; those that are in neither were not there.
+    """
+
+    def __init__(
+        self, code: int, message: str, refused: Mapping[Any, KafkaError], succeeded: Mapping[Any, Any]
+    ) -> None:
+        self.refused = dict(refused)
+        self.succeeded = dict(succeeded)
+        super().__init__(code, message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.code, self.message, self.refused, self.succeeded)
 
 
 class LogTruncationError(KafkaError):

@@ -234,6 +234,19 @@ def test_preferred_leaders_are_elected_where_others_lead(ran, cluster):
     )
 
 
+def test_an_election_that_is_refused_for_some_tells_of_the_others(ran, cluster):
+    with Admin(cluster.bootstrap) as admin:
+        (topic,) = [one for one in admin.list_topics() if one.name == "flights"]
+    first, second = topic.partitions[0].replicas[:2]
+    cluster.move_leader("flights", 0, second)
+    found = ran("elect-leaders", "flights", *(word for index in (0, 1, 9) for word in ("--partition", index)))
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert "elect preferred leader of partition flights-9" in found.err
+    _, line, others = found.out.splitlines()
+    assert line.split() == ["flights", "0", str(first)]
+    assert others == "no election was needed: 1 partition is led as it should be"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

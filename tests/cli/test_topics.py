@@ -193,6 +193,17 @@ def test_a_refusal_names_the_topic_in_one_line(run, arguments, said):
     assert ran.err.count("\n") == 1
 
 
+def test_what_was_done_is_told_beside_what_was_refused(run):
+    made = run("topics", "create", "beside", "a b")
+    assert (made.code, made.out) == (2, "created beside with 1 partition\n")
+    assert "create topic 'a b'" in made.err
+    some = run("topics", "create", "beside", "besides", "a b", "--if-not-exists")
+    assert (some.code, some.out) == (2, "beside exists\ncreated besides with 1 partition\n")
+    gone = run("topics", "delete", "missing", "beside", "besides", "--json")
+    assert [json.loads(line)["topic"] for line in gone.out.splitlines()] == ["beside", "besides"]
+    assert "delete topic 'missing'" in gone.err
+
+
 def test_a_topic_that_exists_is_not_created_again(run, fill):
     topic = fill([Record(None, b"v")])
     ran = run("topics", "create", topic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Admin, Client, NewTopic
-from tagwire.errors import ConnectionLostError, Error, KafkaError
+from tagwire.errors import ConnectionLostError, Error, KafkaError, PartlyRefusedError
 
 from .fake_broker import SERVED, Close, FakeCluster
 
@@ -79,6 +80,16 @@ def test_every_topic_that_was_refused_is_named(cluster: FakeCluster) -> None:
             "TOPIC_ALREADY_EXISTS (36): create topic 'b'; TOPIC_ALREADY_EXISTS (36): create topic 'c'"
         )
         assert "a" in cluster.topics
+
+
+def test_what_was_refused_and_what_succeeded_are_told_apart(cluster: FakeCluster) -> None:
+    cluster.topic("b")
+    with Admin(cluster.bootstrap) as admin, pytest.raises(PartlyRefusedError) as caught:
+        admin.create_topics([NewTopic("a"), NewTopic("b")])
+    assert list(caught.value.succeeded) == ["a"]
+    assert caught.value.refused["b"].error is Error.TOPIC_ALREADY_EXISTS
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), list(again.succeeded)) == (str(caught.value), ["a"])
 
 
 def test_what_was_created_beside_a_refusal_is_waited_for(cluster: FakeCluster) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -10,7 +11,10 @@ from tagwire.cli import completing
 from tagwire.cli.connecting import BOOTSTRAP, connect
 from tagwire.cli.options import Bootstrap, Json
 from tagwire.cli.suggestions import topics_meant
-from tagwire.cli.terminal import print_json, print_rows
+from tagwire.cli.terminal import print_json, print_rows, showing_what_succeeded
+
+if TYPE_CHECKING:
+    from tagwire.client import Client, TopicPartition
 
 _TYPES: Final = ("preferred", "unclean")
 
@@ -55,8 +59,17 @@ def elect_leaders(
         raise typer.BadParameter("it goes with one topic", param_hint="'--partition'")
     wanted = [TopicPartition(names[0], index) for index in partition] if partition else names
     with connect(bootstrap) as client, topics_meant(client, *names):
-        elected = Admin(client).elect_leaders(election_type.lower(), None if every else wanted)
-        known = client.metadata(sorted({at.topic for at in elected})).topics if elected else {}
+
+        def show(elected: Mapping[TopicPartition, bool]) -> None:
+            _print(client, elected, as_json)
+
+        with showing_what_succeeded(show):
+            elected = Admin(client).elect_leaders(election_type.lower(), None if every else wanted)
+        show(elected)
+
+
+def _print(client: Client, elected: Mapping[TopicPartition, bool], as_json: bool) -> None:
+    known = client.metadata(sorted({at.topic for at in elected})).topics if elected else {}
     rows = []
     for at, was_needed in sorted(elected.items()):
         there = known[at.topic].partitions.get(at.partition) if at.topic in known else None
@@ -69,5 +82,7 @@ def elect_leaders(
     if shown:
         table = [[str(row["topic"]), str(row["partition"]), str(row["leader"])] for row in shown]
         print_rows(("topic", "partition", "leader"), table, numbers=(1, 2))
-    else:
-        print(f"no election was needed: {len(rows)} partitions are led as they should be")
+    left = len(rows) - len(shown)
+    if left or not shown:
+        led = "1 partition is led as it" if left == 1 else f"{left} partitions are led as they"
+        print(f"no election was needed: {led} should be")

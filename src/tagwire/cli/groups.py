@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +12,7 @@ from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import BOOTSTRAP, administer, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone
 from tagwire.cli.suggestions import groups_meant, topics_meant
-from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.cli.terminal import print_json, print_rows, printable, showing_what_succeeded
 from tagwire.errors import ConfigError
 from tagwire.suggestions import did_you_mean
 
@@ -143,13 +143,17 @@ def delete(groups: Groups, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = Fal
     Example:
       tagwire groups delete loader
     """
-    with administer(bootstrap) as admin, groups_meant(admin, *groups):
+
+    def show(deleted: Iterable[str]) -> None:
+        if as_json:
+            print_json({"group": group, "deleted": True} for group in deleted)
+        else:
+            for group in deleted:
+                print(f"deleted {printable(group)}")
+
+    with administer(bootstrap) as admin, groups_meant(admin, *groups), showing_what_succeeded(show):
         admin.delete_groups(groups)
-    if as_json:
-        print_json({"group": group, "deleted": True} for group in groups)
-    else:
-        for group in groups:
-            print(f"deleted {printable(group)}")
+    show(groups)
 
 
 @offsets.command()
@@ -204,9 +208,14 @@ def reset(
         if not wanted:
             raise _nothing_committed(group, topic, partition)
         after = {at: there.nearest(wanted[at]) for at, there in held(client, list(wanted)).items()}
-        if not dry_run:
-            admin.alter_group_offsets(group, {(at.topic, at.partition): offset for at, offset in after.items()})
-    _print_changes({at: (before[at].offset if at in before else None, after[at]) for at in after}, as_json)
+
+        def show(moved: Iterable[TopicPartition]) -> None:
+            _print_changes({at: (before[at].offset if at in before else None, after[at]) for at in moved}, as_json)
+
+        with showing_what_succeeded(show):
+            if not dry_run:
+                admin.alter_group_offsets(group, {(at.topic, at.partition): offset for at, offset in after.items()})
+    show(after)
 
 
 @offsets.command("delete")
@@ -235,9 +244,14 @@ def delete_offsets(
         if not before or absent or not partitions.issuperset(partition or ()):
             unknown = [index for index in partition or () if index not in partitions]
             raise _nothing_committed(group, absent or topic, unknown or partition)
-        if not dry_run:
-            admin.delete_group_offsets(group, before)
-    _print_changes({at: (offset, None) for at, offset in before.items()}, as_json)
+
+        def show(forgotten: Iterable[TopicPartition]) -> None:
+            _print_changes({at: (before[at], None) for at in forgotten}, as_json)
+
+        with showing_what_succeeded(show):
+            if not dry_run:
+                admin.delete_group_offsets(group, before)
+    show(before)
 
 
 def _nothing_committed(group: str, topics: list[str] | None, partitions: list[int] | None) -> ConfigError:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tagwire.errors import PartlyRefusedError
 from tagwire.escaping import cut, printable
 from tagwire.extras import Needs
 
@@ -144,3 +145,18 @@ def progress(
             bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield advance
+
+
+@contextmanager
+def showing_what_succeeded(show: Callable[[Mapping[Any, Any]], None]) -> Iterator[None]:
+    """What a call about several things has done of them is shown before the error says what was refused.
+
+    Args:
+        show: takes {which of them: what the call gives of it}; it is not called where all were refused.
+    """
+    try:
+        yield
+    except PartlyRefusedError as error:
+        if error.succeeded:
+            show(error.succeeded)
+        raise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,9 +12,12 @@ from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import BOOTSTRAP, administer, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, topics_meant
-from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.cli.terminal import print_json, print_rows, printable, showing_what_succeeded
 from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report, sizes_of
 from tagwire.errors import Error, KafkaError
+
+if TYPE_CHECKING:
+    from tagwire.client import TopicPartition
 
 app = typer.Typer(name="topics", rich_markup_mode=None)
 
@@ -109,7 +113,11 @@ def create(
         known = {topic.name for topic in admin.list_topics()} if if_not_exists else set()
         wanted = [name for name in names if name not in known]
         new = [NewTopic(name, partitions, replication, configs) for name in wanted]
-        with configs_meant(admin, None, *configs):
+
+        def show(created: Container[str]) -> None:
+            _print_created([name for name in names if name in created], wanted, partitions, dry_run, as_json)
+
+        with configs_meant(admin, None, *configs), showing_what_succeeded(show):
             if not if_not_exists:
                 admin.create_topics(new, validate_only=dry_run)
             # Somebody may have created one since the list, or the broker that told it may not know of it yet.
@@ -118,18 +126,10 @@ def create(
                     admin.create_topics([each], validate_only=dry_run)
                 except KafkaError as error:
                     if error.error is not Error.TOPIC_ALREADY_EXISTS:
+                        show([*known, *wanted[: wanted.index(each.name)]])
                         raise
                     wanted.remove(each.name)
-    if as_json:
-        print_json(
-            {"topic": name, "partitions": partitions, "created": name in wanted and not dry_run} for name in names
-        )
-        return
-    for name in names:
-        if name in wanted:
-            print(f"{'could create' if dry_run else 'created'} {printable(name)} with {_count(partitions)}")
-        else:
-            print(f"{printable(name)} exists")
+    show(names)
 
 
 @app.command()
@@ -198,23 +198,14 @@ def trim(
         if where.offset is not None and where.offset > end:
             raise KafkaError(Error.OFFSET_OUT_OF_RANGE, f"--before {where.offset}: what is trimmed ends at {end}")
         after = {at: holds[at].nearest(offset) for at, offset in wanted.items()}
-        if not dry_run:
-            Admin(client).delete_records({(at.topic, at.partition): offset for at, offset in after.items()})
-    rows = [
-        {
-            "topic": at.topic,
-            "partition": at.partition,
-            "before": holds[at].start,
-            "after": offset,
-            "records": offset - holds[at].start,
-        }
-        for at, offset in after.items()
-    ]
-    if as_json:
-        print_json(rows)
-    else:
-        table = [[str(cell) for cell in row.values()] for row in rows]
-        print_rows(("topic", "partition", "start before", "after", "records"), table, numbers=(1, 2, 3, 4))
+
+        def show(trimmed: Iterable[TopicPartition]) -> None:
+            _print_trimmed({at: (holds[at].start, after[at]) for at in trimmed}, as_json)
+
+        with showing_what_succeeded(show):
+            if not dry_run:
+                Admin(client).delete_records({(at.topic, at.partition): offset for at, offset in after.items()})
+    show(after)
 
 
 @app.command()
@@ -227,13 +218,16 @@ def delete(names: Names, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False
     """
     from tagwire.client import Admin
 
-    with connect(bootstrap) as client, topics_meant(client, *names):
+    def show(deleted: Iterable[str]) -> None:
+        if as_json:
+            print_json({"topic": name, "deleted": True} for name in deleted)
+        else:
+            for name in deleted:
+                print(f"deleted {printable(name)}")
+
+    with connect(bootstrap) as client, topics_meant(client, *names), showing_what_succeeded(show):
         Admin(client).delete_topics(names)
-    if as_json:
-        print_json({"topic": name, "deleted": True} for name in names)
-    else:
-        for name in names:
-            print(f"deleted {printable(name)}")
+    show(names)
 
 
 def _list(bootstrap: str, as_json: bool) -> None:
@@ -245,6 +239,39 @@ def _list(bootstrap: str, as_json: bool) -> None:
         print_rows(("topic", "partitions", "offsets", "records"), [list_row(topic) for topic in found], numbers=(1, 3))
     else:
         print(f"no topics on {printable(bootstrap)}")
+
+
+def _print_trimmed(starts: dict[TopicPartition, tuple[int, int]], as_json: bool) -> None:
+    """{partition: where it began, and where it begins now}."""
+    rows = [
+        {
+            "topic": at.topic,
+            "partition": at.partition,
+            "before": before,
+            "after": after,
+            "records": after - before,
+        }
+        for at, (before, after) in starts.items()
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        table = [[str(cell) for cell in row.values()] for row in rows]
+        print_rows(("topic", "partition", "start before", "after", "records"), table, numbers=(1, 2, 3, 4))
+
+
+def _print_created(names: list[str], wanted: list[str], partitions: int, dry_run: bool, as_json: bool) -> None:
+    """What became of topics; those that are not wanted exist."""
+    if as_json:
+        print_json(
+            {"topic": name, "partitions": partitions, "created": name in wanted and not dry_run} for name in names
+        )
+        return
+    for name in names:
+        if name in wanted:
+            print(f"{'could create' if dry_run else 'created'} {printable(name)} with {_count(partitions)}")
+        else:
+            print(f"{printable(name)} exists")
 
 
 def _count(partitions: int) -> str:

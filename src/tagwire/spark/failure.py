@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from tagwire import errors
-from tagwire.errors import HeaderRegisterError, KafkaError, LogTruncationError, TagwireError
+from tagwire.errors import HeaderRegisterError, KafkaError, LogTruncationError, PartlyRefusedError, TagwireError
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -75,7 +75,7 @@ def _rebuilt(name: str, message: str) -> TagwireError:
         known = _KAFKA.fullmatch(message)
         if known is None:
             return TagwireError(message)
-        made = KafkaError if kind is LogTruncationError else kind  # whose partition and offsets stand in its text alone
+        made = KafkaError if kind in (LogTruncationError, PartlyRefusedError) else kind  # the text has what they are of
         return made(int(known[1]), known[2] or "")
     return HeaderRegisterError([message]) if kind is HeaderRegisterError else kind(message)
 

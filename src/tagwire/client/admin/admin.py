@@ -24,7 +24,8 @@ class Admin(AccessCalls, PlacementCalls):
 
     Each call speaks the highest version that the broker and tagwire share; what a broker is too old for is an
     UnsupportedVersionError that names the API, both ranges, the broker and the releases that would do. What may
-    succeed later is tried again until the client's timeout; a change whose response was lost is not.
+    succeed later is tried again until the client's timeout; a change whose response was lost is not. A call about
+    several things of which some are refused raises a `PartlyRefusedError`, a KafkaError that has what succeeded, too.
 
         with Admin("kafka-1:9092") as admin:
             admin.create_topics([NewTopic("flights", num_partitions=4)])

@@ -21,7 +21,7 @@ from tagwire.client.scheduling import sleep
 from tagwire.client.topic_expansion import partitions_of
 from tagwire.client.versions import range_of
 from tagwire.codec import RequestMessage
-from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, RemoteProtocolError
+from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, PartlyRefusedError, RemoteProtocolError
 from tagwire.escaping import told
 from tagwire.partitions import TopicPartition
 from tagwire.rpc import choose
@@ -83,7 +83,8 @@ class AdminApi:
                 not exist; a leader or a coordinator that it does not list comes back, or another takes over.
 
         Raises:
-            KafkaError: with the code of the first refusal; the text tells up to `MOST_TOLD`. The others have succeeded.
+            PartlyRefusedError: with the code of the first refusal; the text tells up to `MOST_TOLD`. The others have
+                succeeded. KafkaError alone: the request was about one key.
             RemoteProtocolError: a response leaves out a key, or tells of another.
             UnknownBrokerError: metadata still lists no broker that the caller named.
         """
@@ -92,7 +93,8 @@ class AdminApi:
         missing_until = network.now() + UNKNOWN_TOPIC_PATIENCE
         found: dict[K, V] = {}
         refused: dict[K, KafkaError] = {}
-        left, retry = list(dict.fromkeys(keys)), network.retry(deadline)
+        wanted = list(dict.fromkeys(keys))
+        left, retry = wanted, network.retry(deadline)
         while left:
             later: dict[K, KafkaError] = {}
             silent = set(left)
@@ -143,7 +145,9 @@ class AdminApi:
             said = [first.message, *map(str, others[: MOST_TOLD - 1])]
             if len(refused) > MOST_TOLD:
                 said.append(f"and {len(refused) - MOST_TOLD} more")
-            raise KafkaError(first.code, "; ".join(said))
+            if len(wanted) == 1:
+                raise KafkaError(first.code, said[0])
+            raise PartlyRefusedError(first.code, "; ".join(said), refused, found)
         return found
 
     async def _request(

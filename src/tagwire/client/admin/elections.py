@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
 from tagwire.client.config import wrong
-from tagwire.errors import Error
+from tagwire.errors import Error, PartlyRefusedError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import ELECT_LEADERS_UNCLEAN
 
@@ -62,6 +63,14 @@ class Elections(AdminApi):
             found = await self._drive(
                 wanted, send, f"elect {election_type} leader of partition", changes=True, moves=False
             )
+        except PartlyRefusedError as error:
+            error.succeeded = _there(error.succeeded)
+            raise
         finally:
             self._network.forget({at.topic for at in wanted})
-        return {at: is_elected for at, is_elected in found.items() if is_elected is not None}
+        return _there(found)
+
+
+def _there(found: Mapping[TopicPartition, bool | None]) -> dict[TopicPartition, bool]:
+    """Those of partitions that are not gone."""
+    return {at: is_elected for at, is_elected in found.items() if is_elected is not None}

@@ -123,7 +123,7 @@ class PlacementCalls(AdminFace):
 
         Raises:
             KafkaError: naming the partition; PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE. The others
-                have had their election.
+                have had their election: of several a `PartlyRefusedError` tells of each, in `succeeded`.
             ConfigError: no such type, or `partitions` mean nothing.
             UnsupportedVersionError: the broker is older than Kafka 2.2, and for unclean elections than 2.4.
         """
