@@ -82,7 +82,9 @@ def refusals(wire, group, transactional_id):
         group_id=group, session_timeout_ms=6000, rebalance_timeout_ms=6000, protocol_type="consumer",
         protocols=[protocol],
     ), 9).error_code  # fmt: skip
-    yield wire.ask(messages.SyncGroupRequest(group_id=group, member_id="m"), 5).error_code
+    yield wire.ask(messages.SyncGroupRequest(
+        group_id=group, member_id="m", protocol_type="consumer", protocol_name="range"
+    ), 5).error_code  # fmt: skip
     yield wire.ask(messages.HeartbeatRequest(group_id=group, member_id="m"), 4).error_code
     yield wire.ask(messages.LeaveGroupRequest(group_id=group), 5).error_code
     yield wire.ask(messages.OffsetDeleteRequest(group_id=group), 0).error_code

@@ -231,6 +231,15 @@ def test_whoever_waits_for_an_assignment_is_told_when_a_rebalance_begins(talk):
     assert talk.synced[follower].error is Error.REBALANCE_IN_PROGRESS
 
 
+def test_no_protocol_differs_from_one_that_is_not_chosen_yet(talk):
+    talk.join("late", takes_id=True)
+    talk.join("a")
+    (member_id,) = talk.group.members
+    answers = []
+    talk.group.sync(member_id, None, 0, "consumer", "range", {}, talk.now, answers.append)
+    assert [answer.error for answer in answers] == [Error.REBALANCE_IN_PROGRESS]
+
+
 @pytest.mark.parametrize("generation", [0, 2, -1])
 def test_another_generation_is_refused(talk, generation):
     talk.stable("a")

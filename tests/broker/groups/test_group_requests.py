@@ -56,9 +56,16 @@ def join_with_id(wire, version=9, **options):
     return answer
 
 
-def sync(wire, joined, version=5, group="g", data=b"all"):
+def sync(wire, joined, version=5, group="g", data=b"all", kind="consumer", name="range"):
     assigned = [Sync.SyncGroupRequestAssignment(member_id=m.member_id, assignment=data) for m in joined.members]
-    request = Sync(group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=assigned)
+    request = Sync(
+        group_id=group,
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        protocol_type=kind,
+        protocol_name=name,
+        assignments=assigned,
+    )
     return wire.ask(request, version)
 
 
@@ -126,6 +133,16 @@ def test_every_version_joins_and_synchronizes(wire, version):
     assert describe(wire).group_state == "Stable"
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [(None, None), (None, "range"), ("consumer", None), ("", "range"), ("consumer", "")]
+)
+def test_a_member_that_synchronizes_says_which_protocol_it_takes_to_be_chosen(wire, kind, name):
+    joined = join_with_id(wire)
+    answer = sync(wire, joined, kind=kind, name=name)
+    assert (answer.error_code, answer.assignment) == (Error.INCONSISTENT_GROUP_PROTOCOL, b"")
+    assert sync(wire, joined, 4, kind=kind, name=name).assignment == b"all", "whose fields it has not"
+
+
 @pytest.mark.parametrize("version", range(6))
 def test_every_version_leaves(wire, version):
     joined = join_with_id(wire)
@@ -151,7 +168,13 @@ def test_a_rebalance_answers_every_member_on_its_own_connection(wire, broker, co
     first = join(wire, first.member_id)
     second = other.receive()
     assert (first.generation_id, second.generation_id, len(first.members), len(second.members)) == (2, 2, 2, 0)
-    request = Sync(group_id="g", generation_id=2, member_id=second.member_id)
+    request = Sync(
+        group_id="g",
+        generation_id=2,
+        member_id=second.member_id,
+        protocol_type="consumer",
+        protocol_name="range",
+    )
     other.send(request, 5)
     assert sync(wire, first, data=b"half").assignment == b"half"
     assert other.receive().assignment == b"half"
@@ -379,7 +402,7 @@ def test_consumers_whose_subscription_cannot_be_read_are_subscribed_to_all_and_o
 ):
     wire.create("t")
     commit(wire, 1)
-    sync(wire, join_with_id(wire, kind=kind, subscription=b"?"))
+    sync(wire, join_with_id(wire, kind=kind, subscription=b"?"), kind=kind)
     assert forget(wire) is expected
     assert committed(wire).committed_offset == 1
 

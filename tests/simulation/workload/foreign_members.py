@@ -63,7 +63,8 @@ class ForeignMembers(Speaking):
         member = {"group_id": STATIC, "member_id": first.member_id}
         of_instance = {**member, "generation_id": generation, "group_instance_id": INSTANCE}
         await self.said(node, messages.HeartbeatRequest(**of_instance), about, "FENCED_INSTANCE_ID")
-        await self.said(node, messages.SyncGroupRequest(**of_instance), about, "FENCED_INSTANCE_ID")
+        sync = messages.SyncGroupRequest(**of_instance, protocol_type=TYPE, protocol_name="any")
+        await self.said(node, sync, about, "FENCED_INSTANCE_ID")
         await self.said(node, _join(STATIC, first.member_id, INSTANCE), about, "FENCED_INSTANCE_ID")
         commit = _commit(topic, first.member_id, generation)
         await self.said(node, commit, about, "FENCED_INSTANCE_ID", version=BY_MEMBER)

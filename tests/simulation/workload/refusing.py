@@ -309,7 +309,9 @@ def _of_coordinators(group: str, offset: Spec) -> Iterator[Any]:
 
 def _of_strangers(group: str, offset: Spec) -> Iterator[Any]:
     yield messages.HeartbeatRequest(group_id=group, generation_id=1, member_id=NOBODY)
-    yield messages.SyncGroupRequest(group_id=group, generation_id=1, member_id=NOBODY)
+    yield messages.SyncGroupRequest(
+        group_id=group, generation_id=1, member_id=NOBODY, protocol_type="consumer", protocol_name="range"
+    )
     kind = messages.LeaveGroupRequest
     yield kind(group_id=group, member_id=NOBODY, members=[kind.MemberIdentity(member_id=NOBODY)])
     if offset:

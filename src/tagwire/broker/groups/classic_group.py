@@ -35,6 +35,7 @@ from tagwire.broker.groups.membership import (
     State,
     SyncReply,
     SyncResult,
+    differs,
 )
 from tagwire.errors import Error, KafkaError
 
@@ -228,7 +229,7 @@ class ClassicGroup:
         self._check_free()
         try:
             member = self._member_of(generation, member_id, instance_id)
-            if (protocol_type or self.protocol_type, protocol or self.protocol) != (self.protocol_type, self.protocol):
+            if differs(protocol_type, self.protocol_type) or differs(protocol, self.protocol):
                 raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
             if self.state is State.PREPARING:
                 raise KafkaError(Error.REBALANCE_IN_PROGRESS)

@@ -25,7 +25,7 @@ from tagwire.broker.groups.consumer_member import (
 )
 from tagwire.broker.groups.consumer_records import TopicsView
 from tagwire.broker.groups.consumer_steps import Step
-from tagwire.broker.groups.membership import Joining, JoinResult, SyncResult
+from tagwire.broker.groups.membership import Joining, JoinResult, SyncResult, differs
 from tagwire.errors import Error, KafkaError
 
 
@@ -100,7 +100,7 @@ def sync(
     """
     member, classic = _classic_member(group, member_id, instance_id, generation)
     chosen, subscription = classic.protocols[0]
-    if (protocol_type or embedded_protocol.TYPE, protocol or chosen) != (embedded_protocol.TYPE, chosen):
+    if differs(protocol_type, embedded_protocol.TYPE) or differs(protocol, chosen):
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
     current = member.current
     if (group.epoch or 0) > current.epoch and current.state is not MemberState.UNREVOKED_PARTITIONS:

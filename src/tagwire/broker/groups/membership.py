@@ -106,6 +106,12 @@ class GroupMetadata:
     members: tuple[MemberMetadata, ...] = ()
 
 
+def differs(said: str | None, chosen: str | None) -> bool:
+    """Whether a member takes another protocol, or type of one, to be chosen than is. None where it does not say, or
+    nothing is chosen yet; "" says something."""
+    return said is not None and chosen is not None and said != chosen
+
+
 JoinReply = Callable[[JoinResult], None]
 SyncReply = Callable[[SyncResult], None]
 
