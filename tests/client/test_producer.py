@@ -25,6 +25,7 @@ from tagwire.errors import (
 )
 from tagwire.records import Record
 
+from ..limits import wait_until
 from .fake_broker import SERVED, Close, FakeCluster, Late, LostResponse, Silence
 from .produce_responses import refusing
 from .stored import headers_in, stored_in, values_in
@@ -293,6 +294,39 @@ def test_a_partition_that_was_just_added_is_waited_for_while_brokers_lag_behind(
         else:
             producer.send_arrow("t", pa.table({"value": pa.array([b"new"], pa.binary())}), partition=1)
     assert values_in(log) == [b"new"]
+
+
+def test_a_record_waits_for_its_topic_for_as_long_as_it_has_time(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tagwire.client.network_client.UNKNOWN_TOPIC_PATIENCE", 0.0)
+    log = cluster.topic("t")[0]
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("t", b"first").result(30)
+        known = cluster.topics.pop("t")
+        second = producer.send("t", b"second")
+        asked = len(cluster.requests("Metadata"))
+        wait_until(lambda: second.done() or len(cluster.requests("Metadata")) > asked + 3)
+        assert all(request.topics is not None for request in cluster.requests("Metadata")), "all topics were listed"
+        cluster.topics["t"] = known
+        producer.flush()
+    assert values_in(log) == [b"first", b"second"]
+
+
+def test_a_record_whose_topic_stays_away_fails_for_that_when_its_time_is_up(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tagwire.client.network_client.UNKNOWN_TOPIC_PATIENCE", 0.0)
+    cluster.topic("t")
+    with Producer(cluster.bootstrap, timeout=1) as producer:
+        producer.send("t", b"first").result(30)
+        del cluster.topics["t"]
+        began = time.monotonic()
+        with pytest.raises(KafkaError, match=r"UNKNOWN_TOPIC_OR_PARTITION .*'t'"):
+            producer.send("t", b"second").result(30)
+        assert time.monotonic() - began >= 1
+        with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            producer.flush()
 
 
 def test_a_leader_that_moved_is_followed() -> None:

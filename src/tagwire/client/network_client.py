@@ -286,8 +286,13 @@ class NetworkClient:
         self._metadata.update(cluster)
         return cluster
 
-    async def topic(self, name: str, deadline: float, *, allow_auto_create: bool = False) -> TopicMetadata:
+    async def topic(
+        self, name: str, deadline: float, *, allow_auto_create: bool = False, suggests: bool = True
+    ) -> TopicMetadata:
         """A topic that exists: cached, or after a refresh of its metadata.
+
+        Args:
+            suggests: whether the error about one that does not exist lists all topics for it.
 
         Raises:
             KafkaError: it does not exist, or may not be used; the text names it, and what else may be meant.
@@ -306,7 +311,7 @@ class NetworkClient:
             error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
             # Who was paused while the response was on its way asks again: it tells of long ago.
             if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and asked >= missing_until:
-                raise await self._with_suggestion(error, name, deadline)
+                raise await self._with_suggestion(error, name, deadline) if suggests else error
             await sleep(retry.pause_until(error))
 
     async def partition(self, partition: TopicPartition, deadline: float) -> PartitionMetadata:
@@ -321,15 +326,15 @@ class NetworkClient:
         return found
 
     async def partitions(
-        self, name: str, wanted: Collection[int], deadline: float
+        self, name: str, wanted: Collection[int], deadline: float, *, suggests: bool = True
     ) -> dict[int, PartitionMetadata | KafkaError]:
         """Partitions of a topic with their leaders, cached or refreshed; for those that have none, the error that
         `partition` raises. Those that the topic lacks are waited for as a topic is. Raises as `topic`."""
         was_known = self.known_topic(name) is not None
-        topic = await self.topic(name, deadline)
+        topic = await self.topic(name, deadline, suggests=suggests)
         if was_known and any(self.known_partition(TopicPartition(name, index)) is None for index in wanted):
             self.forget([name])  # it may have got more partitions, or leaders, since then
-            topic = await self.topic(name, deadline)
+            topic = await self.topic(name, deadline, suggests=suggests)
         # A broker that lags behind may not know of new ones yet, as of a new topic.
         asked = self.now()
         missing_until, attempts = min(deadline, asked + UNKNOWN_TOPIC_PATIENCE), 0
@@ -342,7 +347,7 @@ class NetworkClient:
             await sleep(again)
             self.forget([name])
             asked = self.now()
-            topic = await self.topic(name, deadline)
+            topic = await self.topic(name, deadline, suggests=suggests)
         return {index: _led(topic, index) for index in wanted}
 
     async def _with_suggestion(self, error: KafkaError, name: str, deadline: float) -> KafkaError:

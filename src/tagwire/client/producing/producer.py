@@ -71,8 +71,8 @@ class Producer(CoreOwner):
         adaptive_partitioning: whether partitions whose leaders do not keep up get fewer of the records that may go
             anywhere. availability_timeout: seconds after which they get none while a leader takes nothing; 0 is never
             (KIP-794).
-        max_block: seconds that `send` waits for the partitions of a topic and for room, together; and that a call about
-            transactions takes.
+        max_block: seconds that `send` waits for the partitions of a topic and for room, together, though for a topic
+            that no broker knows no more than two; and that a call about transactions takes.
         retries: how often a batch is tried again. timeout: seconds from its first record until it is failed, `linger`
             among them, which is therefore less.
         transactional_id: the name under which transactions are made; whoever uses it later fences who used it before.

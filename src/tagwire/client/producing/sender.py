@@ -276,16 +276,17 @@ class Sender:
             for batch in self._ready():
                 tp = batch.topic_partition
                 if tp.topic == topic:
-                    refusal = missing or (partitions or {}).get(tp.partition)
+                    refusal = (partitions or {}).get(tp.partition)
                     if isinstance(refusal, KafkaError) and refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
-                        self._fail_batch(batch, refusal)  # which was waited for already
-                    elif isinstance(refusal, TagwireError):
-                        self._retry_or_fail(batch, refusal)
+                        self._fail_batch(batch, refusal)  # the topic was made anew with fewer
+                    elif isinstance(reason := missing or refusal, TagwireError):
+                        self._retry_or_fail(batch, reason)  # for a topic that is not there, too: it may be again
 
         key = "leaders", topic
         if key not in self._tasks:
             wanted = {batch.topic_partition.partition for batch in batches}
-            self._tasks.start(key, self._network.partitions(topic, wanted, self._deadline(batches)), found)
+            work = self._network.partitions(topic, wanted, self._deadline(batches), suggests=False)
+            self._tasks.start(key, work, found)
             self._goes_on |= key not in self._tasks
 
     def _led_by(self, node: int) -> list[ProducerBatch]:
