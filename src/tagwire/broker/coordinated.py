@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tagwire.broker.busy_time import counted
 from tagwire.broker.cluster_image import ClusterImage
 from tagwire.broker.session import AnyResponse
 from tagwire.codec.classes import MessageObject
@@ -69,7 +70,7 @@ class OneKey:
             return await handle(call)
         if node.image.coordinator_of(self.kind, key) != node.node_id:
             return self.refuse(call, Error.NOT_COORDINATOR)
-        handled = asyncio.ensure_future(handle(call))
+        handled = asyncio.ensure_future(counted(handle(call)))
         moved = asyncio.ensure_future(node.image.until_moved(self.kind, key, node.node_id))
         try:
             await asyncio.wait([handled, moved], return_when=asyncio.FIRST_COMPLETED)

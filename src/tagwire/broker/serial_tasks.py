@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import TypeVar
 
+from tagwire.broker.busy_time import counted
 from tagwire.errors import TagwireError
 
 logger = logging.getLogger("tagwire.broker")
@@ -64,7 +65,7 @@ class SerialTasks:
             return await work
 
     def _background(self, work: Coroutine[object, None, Result]) -> asyncio.Task[Result]:
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(counted(work))
         self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task

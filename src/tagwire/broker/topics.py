@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TypeVar, TypeVarTuple, Unpack
 from uuid import uuid4
 
+from tagwire.broker.busy_time import counted
 from tagwire.broker.cluster_image import ClusterImage
 from tagwire.broker.partition import Fsync, Partition
 from tagwire.broker.serial_tasks import SerialTasks
@@ -208,7 +209,7 @@ class Topics(TopicTable):
             async with turns:
                 return await work
 
-        return list(await asyncio.gather(*map(step, steps)))
+        return list(await asyncio.gather(*(counted(step(work)) for work in steps)))
 
     def _make(self, growing: _Growing, share: range, until: float) -> list[Partition] | KafkaError:
         """Some of a topic's new partitions, which are on the disk, but in no list yet. What is made of them stays where

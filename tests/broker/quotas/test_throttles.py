@@ -11,6 +11,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, Cluster, clock
+from tagwire.broker.groups.coordinator import Groups
 from tagwire.broker.quotas.rates import Rate, TokenBucket
 from tagwire.broker.quotas.throttles import Meters, Mutations
 from tagwire.client import Client, Producer, Reader
@@ -138,6 +139,36 @@ def test_a_session_does_not_begin_where_its_reader_is_throttled(wire, topic, mak
 def test_the_time_that_requests_take_is_measured(wire, topic, ahead):
     alter(topic, ({"client-id": "test"}, {"request_percentage": 0.000001}))
     assert wire.metadata("t").throttle_time_ms == 1000  # and for no longer, however much it was
+
+
+def busy():
+    """The event loop is busy."""
+    until = time.perf_counter() + 0.5
+    while time.perf_counter() < until:
+        pass
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("api", ["Heartbeat", "LeaveGroup"])
+def test_the_time_of_tasks_that_serve_a_request_is_measured(connect, monkeypatch, ahead, nodes, api):
+    leave = Groups._leave
+
+    async def slow(*arguments):
+        busy()
+        return await leave(*arguments)
+
+    monkeypatch.setattr(Groups, "_leave", slow)
+    monkeypatch.setattr(Groups, "heartbeat", lambda *_: busy() or Error.UNKNOWN_MEMBER_ID)
+    request = {
+        "Heartbeat": messages.HeartbeatRequest(group_id="g", member_id="m"),
+        "LeaveGroup": messages.LeaveGroupRequest(group_id="g", member_id="m"),
+    }[api]
+    with Cluster(nodes) as cluster:
+        admin = connect(cluster.bootstrap.split(",")[0], client_id="admin")
+        assert alter(admin, ({"client-id": "test"}, {"request_percentage": 1})) == [0]
+        found = admin.ask(messages.FindCoordinatorRequest(key="g"), 3)
+        answer = connect(f"{found.host}:{found.port}", client_id="test").ask(request, 2)
+    assert (answer.error_code, answer.throttle_time_ms) == (Error.UNKNOWN_MEMBER_ID, 1000)
 
 
 def change(wire, topic, version, count=1):

@@ -6,13 +6,13 @@ Source: KIP-13, KIP-124, KIP-599, KIP-612; Kafka's ClientQuotaManager, Connectio
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tagwire.broker import clock
+from tagwire.broker.busy_time import BusyTime
 from tagwire.broker.quotas.rates import LONGEST_MS, SAMPLE_MS, SAMPLES, Meter, Rate, TokenBucket
 from tagwire.broker.quotas.stored import (
     CONSUMER_BYTE_RATE,
@@ -129,11 +129,11 @@ class Throttles:
         """
         if key in NOT_MEASURED:
             return await handle(call)
-        timed = _Timed(handle(call))
-        response = await timed
+        busy = BusyTime()
+        response = await busy.of(handle(call))
         wait_ms = 0
         if response is not None:  # who asks for no response is not measured by time, as in Kafka
-            wait_ms = min(self._requests.record(call, timed.elapsed_s * 100), MOST_FOR_REQUESTS_MS)
+            wait_ms = min(self._requests.record(call, busy.elapsed_s * 100), MOST_FOR_REQUESTS_MS)
         if key == ApiKey.PRODUCE:
             wait_ms = max(wait_ms, self._produced.record(call, size))
         wait_ms = min(max(wait_ms, getattr(response, "throttle_time_ms", 0)), LONGEST_MS)
@@ -223,33 +223,3 @@ def _short(name: str) -> str:
 def mutation_meters(quotas: ClientQuotas) -> Meters[TokenBucket]:
     """Those of controller mutations."""
     return Meters(quotas, CONTROLLER_MUTATION_RATE, TokenBucket)
-
-
-class _Timed:
-    """Awaits something, and adds up how long the event loop is busy with it: what Kafka counts of its threads."""
-
-    def __init__(self, awaited: Awaitable[AnyResponse]) -> None:
-        self._awaited = awaited
-        self.elapsed_s = 0.0
-
-    def __await__(self) -> Generator[Any, Any, AnyResponse]:
-        steps = self._awaited.__await__()
-        sent: Any = None
-        error: BaseException | None = None
-        try:
-            while True:
-                began = time.perf_counter()
-                try:
-                    pending = steps.send(sent) if error is None else steps.throw(error)
-                except StopIteration as end:
-                    response: AnyResponse = end.value
-                    return response
-                finally:
-                    self.elapsed_s += time.perf_counter() - began
-                sent = error = None
-                try:
-                    sent = yield pending
-                except BaseException as raised:
-                    error = raised
-        finally:
-            steps.close()
