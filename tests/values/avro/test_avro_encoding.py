@@ -155,6 +155,7 @@ def test_columns_that_do_not_fit_the_schema_are_refused_before_any_row(schema: A
 BAD_ROWS = [
     ("int", [1, 1 << 31], pa.int64(), "at x: its number does not fit int"),
     ("long", [1, 1 << 63], pa.uint64(), "at x: its number does not fit long"),
+    ("int", [1, 1 << 63], pa.uint64(), "at x: its number does not fit int"),
     ("string", ["a", None], pa.string(), "at x: it is null, and the schema does not allow that"),
     ({"type": "enum", "name": "E", "symbols": ["a"]}, ["a", "b"], pa.string(), "at x: its text is no symbol of enum E"),
     ({"type": "fixed", "name": "F", "size": 1}, [b"a", b"ab"], pa.binary(), "at x: its bytes are not the 1 of fixed F"),

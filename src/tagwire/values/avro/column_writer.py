@@ -191,7 +191,7 @@ def _integer(node: Node, column: pa.DataType, logical: str | None) -> Leaf | Non
         elif by > 1:
             values = values // by
         if is_int:
-            unfit = (values < _INT_MIN) | (values > _INT_MAX)
+            unfit = _either(unfit, (values < _INT_MIN) | (values > _INT_MAX))
         if unfit is not None and not unfit.any():
             unfit = None
         return [varints(values, present)], unfit, f"its number does not fit {node}"
