@@ -53,6 +53,7 @@ class RegistryServer:
         misbehave: gives an answer instead of the registry's own; None where that is to answer.
         credentials: the Authorization that a request needs; None is none.
         guids: whether answers tell GUIDs, as registries since Confluent's 8.0 do.
+        deleted: subjects that were deleted softly: their schemas are served by id, their versions on request.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,7 @@ class RegistryServer:
         self.misbehave: Misbehaviour | None = None
         self.credentials: str | None = None
         self.guids = True
+        self.deleted: set[str] = set()
         self.compatible: bool | list[str] = True
         self._schemas: dict[int, dict[str, Any]] = {}
         self._subjects: dict[str, list[int]] = {}
@@ -183,7 +185,7 @@ class RegistryServer:
             case "GET", "subjects", subject, "versions":
                 return self._of_subject(subject) or (200, list(range(1, len(self._subjects[subject]) + 1)))
             case "GET", "subjects", subject, "versions", version:
-                return self._of_subject(subject) or self._version(subject, version)
+                return self._of_subject(subject, "deleted" in query) or self._version(subject, version)
             case "POST", "subjects", subject, "versions":
                 schema_id = self._register(subject, _schema_of(request.body))
                 return 200, {"id": schema_id, **self._guid_of(schema_id)}
@@ -202,8 +204,8 @@ class RegistryServer:
             return 404, {"error_code": 40403, "message": f"Schema {schema_id} not found"}
         return 200, {**_without_avro(self._schemas[schema_id]), **self._guid_of(schema_id)}
 
-    def _of_subject(self, subject: str) -> tuple[int, Any] | None:
-        if subject in self._subjects:
+    def _of_subject(self, subject: str, deleted: bool = False) -> tuple[int, Any] | None:
+        if subject in self._subjects and (deleted or subject not in self.deleted):
             return None
         return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
 

@@ -57,6 +57,16 @@ def test_subjects_versions_and_schemas_are_found(server: RegistryServer) -> None
     assert registry.compatibility_level("t-value") == "BACKWARD"
 
 
+def test_a_schema_is_read_whose_reference_was_deleted_with_it(server: RegistryServer) -> None:
+    server.add("base", '"int"')
+    schema_id = server.add("t-value", '{"a": 2}', "JSON", [("other", "base", 1)])
+    server.deleted = {"base", "t-value"}
+    registry = client(server.url)
+    assert registry.by_id(schema_id).schema.references == (("other", Schema('"int"')),)
+    with pytest.raises(SchemaRegistryError, match="Subject 't-value' not found"):
+        registry.latest("t-value")
+
+
 def test_a_subject_may_have_any_name(server: RegistryServer) -> None:
     registry = client(server.url)
     for name in ("a/b c?d=e#f%20", "..", ".", ":.context:t-value", "ä"):

@@ -267,7 +267,8 @@ class SchemaRegistry:
         if walk.count >= MAX_REFERENCES:
             raise ValueSchemaError(f"a schema refers to more than {MAX_REFERENCES} others")
         walk.count += 1
-        path = f"/subjects/{_quoted(reference.subject)}/versions/{reference.version}"
+        # Of a version that was deleted softly an id is still served; what it refers to is, where it is asked for so.
+        path = f"/subjects/{_quoted(reference.subject)}/versions/{reference.version}?deleted=true"
         try:
             found, text, kind = self._fetched(path)
         except SchemaRegistryError as error:
