@@ -454,6 +454,14 @@ def test_a_decoder_reads_the_fields_that_are_wanted_in_their_order_and_can_be_pi
         reader.decoder(schema, ["no"])
 
 
+def test_large_bodies_are_read_as_others_are() -> None:
+    for text in (record(a=INTEGER), WITH_MAP, INTEGER):
+        schema = schema_of(text)
+        decoder = FORMAT.reader_schema(schema).decoder(schema)
+        bodies = pa.array([b'{"a":1,"n":2}', b"3", None, b"{"], pa.binary())
+        assert decoder.decode(bodies.cast(pa.large_binary())) == decoder.decode(bodies)
+
+
 def test_no_bodies_give_an_empty_column() -> None:
     for text in (PLAIN, WITH_MAP, INTEGER):
         assert decoded(text) == ([], [])

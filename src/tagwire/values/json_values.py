@@ -27,6 +27,7 @@ def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
     Raises:
         pa.ArrowInvalid: one is no JSON, not of that type, or not one value; or is not UTF-8.
     """
+    values = values.cast(pa.binary())  # Spark has them large where spark.sql.execution.arrow.useLargeVarTypes is set
     values.cast(pa.string())  # Arrow's reader does not look whether bytes are UTF-8
     lines = pc.binary_join_element_wise(pa.scalar(b'{"v":['), values, pa.scalar(b"]}\n"), pa.scalar(b""))
     ends = lines.buffers()[1]
