@@ -98,6 +98,17 @@ def test_a_header_names_the_schema_before_the_value_does(registry: RegistryServe
     assert decoder.refusal(b"5", headers[3]).startswith("header __value_schema_id: ends in its framing")
 
 
+def test_a_tombstone_whose_header_names_a_schema_moves_no_other_value(registry: RegistryServer) -> None:
+    one = registry.add("t-value", factor(1), "JSON")
+    named = [("__value_schema_id", header_value(registry.guid(one)))]
+    decoder = planned(registry)
+    values = [b"1", None, prefix_of(one) + b"3", None, b"broken", b"6"]
+    headers = [named, named, [], None, [], named]
+    found, bad = decoder.decode(pa.array(values, pa.binary()), pa.array(headers, _HEADERS))
+    assert found.to_pylist() == [1, None, 3, None, None, 6]
+    assert bad.to_pylist() == [False, False, False, False, True, False]
+
+
 def test_a_registry_that_is_away_fails_and_is_no_bad_row(registry: RegistryServer) -> None:
     registry.add("t-value", factor(1), "JSON")
     decoder = planned(registry)

@@ -117,6 +117,9 @@ def split_headers(values: pa.Array, headers: pa.Array, name: str, indexed: bool)
         return Split([], pa.array([], pa.int64())), None
     rows, frames = found
     every = len(rows) == len(values)
+    if not every and values.null_count:  # a null is nobody's, whatever its header says
+        there = values.is_valid().take(rows)
+        rows, frames = rows.filter(there), frames.filter(there)
     chosen = values if every else values.take(rows)
     split = _split(frames, chosen, indexed)
     if every:
