@@ -643,3 +643,51 @@ def test_rows_are_put_into_no_table_whose_constraints_nobody_has_held_them_again
     deltalake.DeltaTable(tmp_path).alter.drop_constraint("small")
     Job(tmp_path, 1).run()
     assert offsets_of(tmp_path) == everything(1)
+
+
+@pytest.mark.parametrize(
+    ("nullable", "metadata", "mapping", "said"),
+    [
+        (False, {}, None, "its column 'value' takes no null, which is not looked at here"),
+        (True, {"delta.invariants": '{"expression":{"expression":"true"}}'}, None, "'value' has an invariant"),
+        (True, {"delta.generationExpression": "x'00'"}, None, "'value' is generated"),
+        (True, {"delta.columnMapping.physicalName": "col-1", "delta.columnMapping.id": 3}, "name", "called 'col-1' in"),
+        (True, {"delta.columnMapping.physicalName": "value", "delta.columnMapping.id": 3}, "id", "columns by ids"),
+    ],
+)
+def test_rows_are_put_into_no_table_whose_columns_have_rules_or_other_names_in_its_files(
+    tmp_path, nullable, metadata, mapping, said
+):
+    table, end = DeltaTable(tmp_path), dict.fromkeys(PARTITIONS, ROWS)
+    begun(table)
+    files = written(table, 0, {}, end)
+    altered(tmp_path, nullable, metadata, mapping)
+    with pytest.raises(StorageError, match=said):
+        table.commit(0, files, end)
+    with pytest.raises(StorageError, match=said):
+        begun(DeltaTable(tmp_path))
+    assert deltalake.DeltaTable(tmp_path).count() == 0
+
+
+def test_rows_are_put_into_a_table_whose_columns_are_mapped_to_their_own_names(tmp_path):
+    begun(DeltaTable(tmp_path))
+    altered(tmp_path, True, {"delta.columnMapping.physicalName": "value", "delta.columnMapping.id": 3}, "name")
+    Job(tmp_path, 1).run()
+    assert deltalake.DeltaTable(tmp_path).count() == 2 * ROWS
+
+
+def altered(out: Path, nullable: bool, metadata: dict[str, object], mapping: str | None) -> None:
+    """Commits another definition of the column `value`, as another engine does."""
+    log = out / "_delta_log"
+    actions = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+    defined = next(action["metaData"] for action in actions if "metaData" in action)
+    schema = json.loads(defined["schemaString"])
+    for number, field in enumerate(schema["fields"], 1):
+        own = {"delta.columnMapping.physicalName": field["name"], "delta.columnMapping.id": number} if mapping else {}
+        mine = field["name"] == "value"
+        field |= {"metadata": metadata if mine else own, "nullable": nullable or not mine}
+    defined["schemaString"] = json.dumps(schema)
+    if mapping:
+        defined["configuration"] |= {"delta.columnMapping.mode": mapping, "delta.columnMapping.maxColumnId": "9"}
+    protocol = {"minReaderVersion": 2, "minWriterVersion": 5}
+    (log / f"{1:020}.json").write_text("\n".join(map(json.dumps, [{"protocol": protocol}, {"metaData": defined}])))

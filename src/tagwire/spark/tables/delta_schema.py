@@ -1,12 +1,12 @@
 """Columns as Delta has them, and what it lacks.
 
-Source: Delta's protocol, "Schema Serialization Format".
+Sources: Delta's protocol, "Schema Serialization Format", "Column Mapping", "Column Invariants", "Generated Columns".
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tagwire.errors import ConfigError, StorageError
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 _FORBIDDEN = " ,;{}()\n\t="
 """What readers refuse in names of columns of a table without column mapping, as Parquet's in Spark once did."""
+
+_PHYSICAL = "delta.columnMapping.physicalName"
+_INVARIANTS = "delta.invariants"
+_GENERATED = "delta.generationExpression"
 
 
 def delta_schema(where: str, schema: pa.Schema) -> Any:
@@ -50,6 +54,43 @@ def added_columns(where: str, there: Any, wanted: Any) -> list[Any]:
         for field in wanted.fields
         if field.name not in known or _grows(where, field.name, known[field.name], wanted_types[field.name])
     ]
+
+
+def refuse_unheld(where: str, there: Any) -> None:
+    """Raises StorageError where a table asks of rows what nothing here holds them against, or has its columns by other
+    names in its files than landed rows have them.
+
+    Args:
+        there: `deltalake.Schema`.
+    """
+    for path, field in _named("", json.loads(there.to_json())):
+        metadata = field["metadata"]
+        physical = metadata.get(_PHYSICAL, field["name"])
+        if not field["nullable"]:
+            rule = "takes no null"
+        elif _INVARIANTS in metadata:
+            rule = "has an invariant"
+        elif _GENERATED in metadata:
+            rule = "is generated"
+        elif physical != field["name"]:
+            raise StorageError(
+                f"{where}: its column {path!r} is called {physical!r} in its files (column mapping), where readers "
+                "would find none of what is landed; choose another place"
+            )
+        else:
+            continue
+        raise StorageError(f"{where}: its column {path!r} {rule}, which is not looked at here; take that away")
+
+
+def _named(above: str, kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The columns of a type as Delta's log writes it, and the fields in them, by their paths."""
+    if not isinstance(kind, dict):
+        return
+    for field in kind.get("fields", ()):
+        yield above + field["name"], field
+        yield from _named(f"{above}{field['name']}.", field["type"])
+    for name in ("elementType", "keyType", "valueType"):
+        yield from _named(above, kind.get(name))
 
 
 def _grows(where: str, path: str, there: Any, wanted: Any) -> bool:

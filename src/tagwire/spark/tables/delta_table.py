@@ -31,7 +31,7 @@ from urllib.parse import unquote
 from tagwire.errors import StorageError, StorageUnavailableError
 from tagwire.extras import Needs
 from tagwire.spark.tables.data_files import LocalDestination
-from tagwire.spark.tables.delta_schema import added_columns, delta_schema
+from tagwire.spark.tables.delta_schema import added_columns, delta_schema, refuse_unheld
 from tagwire.spark.tables.iceberg_catalog import FILE as CATALOG_FILE
 from tagwire.spark.tables.identity import Identity
 from tagwire.spark.tables.marked_table import PROPERTY, MarkedTable, described
@@ -49,6 +49,7 @@ _TIDIED = 100  # commits, as delta-rs has them between two checkpoints
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _CONSTRAINTS = "delta.constraints."
 _DELETION_VECTORS = "deletionVectors"
+_MAPPING = "delta.columnMapping.mode"
 _EXPIRING = "delta.setTransactionRetentionDuration"
 
 
@@ -301,12 +302,21 @@ class DeltaTable(MarkedTable):
             )
 
     def _refuse_constraints(self, table: Any) -> None:
-        """Whoever writes has to see to it that rows meet them, and nothing here evaluates Spark's expressions."""
-        names = [name for name in table.metadata().configuration if name.startswith(_CONSTRAINTS)]
+        """Whoever writes has to see to it that rows meet them, and nothing here evaluates Spark's expressions; and
+        writes columns by their names, where a table may have them by ids.
+        """
+        configuration = table.metadata().configuration
+        names = [name for name in configuration if name.startswith(_CONSTRAINTS)]
         if names:
             raise StorageError(
                 f"{self.where}: its property {names[0]} is a constraint, which is not looked at here; take it away"
             )
+        if configuration.get(_MAPPING) == "id":
+            raise StorageError(
+                f"{self.where}: its property {_MAPPING} has readers find columns by ids, which are in no file that is "
+                "landed; choose another place"
+            )
+        refuse_unheld(self.where, table.schema())
 
     def _lacking(self, table: Any, columns: Any, folders: list[str]) -> list[Any]:
         """What of the columns of the rows a table lacks. Raises StorageError: it has others."""
