@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagwire.errors import ConfigError, StorageError
+from tagwire.errors import ConfigError, StorageError, StorageUnavailableError
 from tagwire.spark.jobs.replay import landed_rows
 from tagwire.spark.tables import delta_table
 from tagwire.spark.tables.data_files import FileWriter, LocalDestination, collected
@@ -179,6 +179,25 @@ def test_of_two_jobs_that_both_begin_a_table_one_loses_before_it_lands_anything(
     anew.begin(anew.judge("t", "c", "", TableSettings()), SCHEMA, PARTITIONS)
     first.commit(1, written(first, 1, end, dict.fromkeys(PARTITIONS, 2 * ROWS)), dict.fromkeys(PARTITIONS, 2 * ROWS))
     assert offsets_of(tmp_path) == everything(2)
+
+
+def test_a_table_that_was_begun_though_the_answer_was_lost_is_taken_up_by_the_same_run(tmp_path, monkeypatch):
+    create = deltalake.DeltaTable.create
+
+    def create_and_lose(*given, **named):
+        create(*given, **named)
+        raise OSError("the store is away")
+
+    table = DeltaTable(tmp_path)
+    identity = table.judge("t", "c", "", SETTINGS)
+    with monkeypatch.context() as patched:
+        patched.setattr(deltalake.DeltaTable, "create", create_and_lose)
+        with pytest.raises(StorageUnavailableError, match="the store is away"):
+            table.begin(identity, SCHEMA, PARTITIONS)
+    assert table.begin(identity, SCHEMA, PARTITIONS) == {}
+    end = dict.fromkeys(PARTITIONS, ROWS)
+    table.commit(0, written(table, 0, {}, end), end)
+    assert offsets_of(tmp_path) == everything(1)
 
 
 def test_a_job_whose_table_begins_anew_for_another_topic_of_its_name_stops(tmp_path):

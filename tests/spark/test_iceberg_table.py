@@ -23,7 +23,7 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
 
-from tagwire.errors import ConfigError, StorageError
+from tagwire.errors import ConfigError, StorageError, StorageUnavailableError
 from tagwire.spark.jobs.replay import landed_rows
 from tagwire.spark.tables.data_files import FileWriter, collected
 from tagwire.spark.tables.delta_table import DeltaTable
@@ -367,6 +367,25 @@ def test_an_answer_that_is_lost_while_the_catalog_goes_away_lands_once_in_the_ne
     assert offsets_of(tmp_path) == everything(1)
     Job(tmp_path, 2).run()
     assert offsets_of(tmp_path) == everything(2)
+
+
+def test_a_table_that_was_begun_though_the_answer_was_lost_is_taken_up_by_the_same_run(tmp_path, monkeypatch):
+    create_table = SqlCatalog.create_table
+
+    def create_and_lose(*given, **named):
+        create_table(*given, **named)
+        raise OSError("the catalog is away")
+
+    table = IcebergTable(tmp_path)
+    identity = table.judge("t", "c", "", SETTINGS)
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "create_table", create_and_lose)
+        with pytest.raises(StorageUnavailableError, match="the catalog is away"):
+            table.begin(identity, SCHEMA, PARTITIONS)
+    assert table.begin(identity, SCHEMA, PARTITIONS) == {}
+    end = dict.fromkeys(PARTITIONS, ROWS)
+    table.commit(0, written(table, 0, {}, end), end)
+    assert offsets_of(tmp_path) == everything(1)
 
 
 def test_a_micro_batch_without_rows_moves_the_mark_and_never_back(tmp_path):

@@ -102,7 +102,7 @@ class DeltaTable(MarkedTable):
         begun = {PROPERTY: described(identity)}
         table = self._loaded()
         there = None if table is None else self._identity_in(table)
-        self._refuse_changed(there)
+        self._refuse_changed(there, identity)
         with Needs("delta"), self._refusals():
             import deltalake
 

@@ -101,7 +101,7 @@ class IcebergTable(MarkedTable):
         self._identity = identity
         columns = iceberg_schema(self._kept(schema))
         table = self._loaded()
-        self._refuse_changed(None if table is None else self._identity_in(table))
+        self._refuse_changed(None if table is None else self._identity_in(table), identity)
         with self._refusals():
             if table is None:
                 table = self._created(columns)

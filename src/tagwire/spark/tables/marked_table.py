@@ -110,9 +110,13 @@ class MarkedTable:
         if known is None and self._out.exists() and any(self._out.iterdir()) and not self.state.is_dir():
             raise StorageError(f"{self._out}: holds other files and no table of ours; choose another directory")
 
-    def _refuse_changed(self, there: Identity | None) -> None:
-        """Raises StorageError where the table is not what was judged: only the lock of one machine keeps others off."""
-        if there != self._known:
+    def _refuse_changed(self, there: Identity | None, identity: Identity) -> None:
+        """Raises StorageError where the table is not what was judged: only the lock of one machine keeps others off.
+
+        Args:
+            identity: what it is to become; it may be so already, by a step of ours whose answer was lost.
+        """
+        if there not in (self._known, identity):
             raise StorageError(
                 f"{self.where}: another job has begun the table, or changed it, meanwhile; this one stops, and has "
                 "landed nothing"
