@@ -444,6 +444,11 @@ TELLS_PRODUCERS: list[tuple[Callable[[Producer], object], type[Exception], str]]
         EncodeError,
         "column 'Values' is not looked at: is it meant to be 'value'",
     ),
+    (
+        lambda p: p.send_arrow("orders", pa.table([["1"], ["2"], ["3"]], names=["key", "value", "value"])),
+        EncodeError,
+        "column value is there 2 times",
+    ),
     (lambda p: p.send_arrow("orders", pa.table({"value": ["1"]}), "0"), EncodeError, "partition .* a whole number"),  # type: ignore[arg-type]
 ]
 

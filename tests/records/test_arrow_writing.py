@@ -104,6 +104,14 @@ def test_other_columns_are_not_looked_at() -> None:
     assert records.from_arrow(batch_of(unrelated=pa.array([1.5]))) == records.write([Record(None, None)])
 
 
+def test_of_two_columns_of_one_name_none_is_taken_for_missing() -> None:
+    twice = pa.RecordBatch.from_arrays([pa.array([b"v"]), pa.array([b"w"])], ["value", "value"])
+    with pytest.raises(EncodeError, match="column value is there 2 times"):
+        records.from_arrow(twice)
+    with pytest.raises(EncodeError, match="column value is there 2 times"):
+        list(records.batches_from_arrow(twice))
+
+
 def test_no_rows_make_no_batch() -> None:
     assert records.from_arrow(records.to_arrow(b""), compression="lz4") == b""
 

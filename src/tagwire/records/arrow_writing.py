@@ -31,7 +31,7 @@ def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
     cut to milliseconds. headers: list<struct<key, value>> of binary or string, a list of any kind or a map; a null
     list is no headers. `batches_from_arrow` bounds how many rows go into one batch.
 
-    Raises EncodeError for a column of another type, naming it, for a row that cannot be written (a null header key, a
+    Raises EncodeError for a column of another type or that is there twice, naming it, for a row that cannot be written (a null header key, a
     timestamp below -1), or when the batch passes 2 GiB; ConfigError as `write` does.
     """
     check(options)
@@ -120,8 +120,10 @@ class _Rows:
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    position = batch.schema.get_field_index(name)
-    return pa.nulls(batch.num_rows) if position < 0 else batch.column(position)
+    found = batch.schema.get_all_field_indices(name)
+    if len(found) > 1:  # by its name there is none then, and none is all null
+        raise EncodeError(f"column {name} is there {len(found)} times")
+    return batch.column(found[0]) if found else pa.nulls(batch.num_rows)
 
 
 def _binary(column: pa.Array, name: str) -> pa.Array:

@@ -41,6 +41,9 @@ def check_rows(rows: object) -> None:
             'pyarrow.table({"key": [...], "value": [...]}), or pyarrow.Table.from_pandas(frame)'
         )
     given = list(rows.schema.names)
+    for name in _COLUMNS:
+        if (count := given.count(name)) > 1:
+            raise EncodeError(f"column {name} is there {count} times")
     missing = [name for name in _COLUMNS if name not in given]
     for name in given:
         near = [] if name in _COLUMNS else get_close_matches(name.lower(), missing, 1, _ALIKE)
