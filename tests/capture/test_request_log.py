@@ -178,6 +178,29 @@ def test_the_text_of_0_9_whose_connections_have_no_number_is_read() -> None:
     assert (seen.client, seen.broker) == (CLIENT, BROKER)
 
 
+OLDEST = {
+    "ProducerRequest; Version: 1; CorrelationId: 2; ClientId: c; RequiredAcks: 1; AckTimeoutMs: 1000 ms": (0, 1, "c"),
+    "TopicMetadataRequest; Version: 0; CorrelationId: 2; ClientId: c": (3, 0, "c"),
+    "OffsetRequest; Version: 0; CorrelationId: 2; ClientId: c; ReplicaId: -1": (2, 0, "c"),
+    "ControlledShutdownRequest; Version: 0; CorrelationId: 2; BrokerId: 1": (7, 0, None),
+    "LeaderAndIsrRequest;Version:0;Controller:1;ControllerEpoch:3;CorrelationId:2;ClientId:c;Leaders:x": (4, 0, "c"),
+}
+
+
+@pytest.mark.parametrize("body", OLDEST)
+@pytest.mark.parametrize("form", ["0.9", "0.8"])
+def test_each_request_of_the_oldest_releases_is_read_by_the_name_it_had(form: str, body: str) -> None:
+    end = "connection 10.0.0.1:9092-10.0.0.9:61040" if form == "0.9" else "client /10.0.0.9:61040"
+    seen = one(line(f"Name: {body} from {end};{TIMES}"))
+    assert (seen.api_key, seen.api_version, seen.client_id) == OLDEST[body]
+    assert (seen.client, seen.broker) == (CLIENT, BROKER if form == "0.9" else Endpoint())
+
+
+def test_an_election_of_leaders_is_read_by_its_first_name() -> None:
+    body = "RequestHeader(apiKey=ELECT_PREFERRED_LEADERS, apiVersion=0, clientId=c, correlationId=6) -- {}"
+    assert one(line(body + TAIL)).api_key == 43
+
+
 @pytest.mark.parametrize(
     ("connection", "client", "broker"),
     [

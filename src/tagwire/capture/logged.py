@@ -1,6 +1,6 @@
 """A request with its response as a line of a request log has it: what `Exchange` is to packets.
 
-Of JSON bodies (Kafka 2.7 and on) secrets are taken out, as `tagwire.codec.secrets` knows them; of the older, textual
+Of JSON bodies (Kafka 2.8 and on) secrets are taken out, as `tagwire.codec.secrets` knows them; of the older, textual
 ones those that may hold any are left out as a whole.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tagwire import messages
 from tagwire.capture.observation import Losses, Observation
-from tagwire.capture.request_log import told
+from tagwire.capture.request_log import connection_in, told
 from tagwire.codec.secrets import SECRET_FIELDS, SETTING_VALUES, SETTINGS, holds_secrets, is_secret
 from tagwire.extras import Needs
 from tagwire.spec import Field, Struct
@@ -32,7 +32,6 @@ _TOTAL_TIME: Final = re.compile(rb"[;,]totalTime:(\d{1,12}(?:\.\d{1,9})?)[,;]")
 _MAX_MS: Final = 1e12
 _REQUEST: Final = b" -- "
 _RESPONSE: Final = b",response:"
-_FROM: Final = b" from connection "
 
 
 class _Header(msgspec.Struct, rename="camel"):
@@ -101,7 +100,7 @@ def _of_json(seen: Observation, body: bytes, *, bodies: bool) -> Logged:
 
 
 def _of_text(seen: Observation, body: bytes, *, bodies: bool) -> Logged:
-    ends = body.rfind(_FROM)
+    ends, _ = connection_in(body)
     begins = body.find(_REQUEST, 0, ends)
     head = body[: begins if begins >= 0 else ends]
     numbers = _CORRELATION.findall(head)

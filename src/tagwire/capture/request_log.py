@@ -2,14 +2,15 @@
 
 | Kafka        | after "Completed request:", and before " from connection " in the older forms            |
 |--------------|------------------------------------------------------------------------------------------|
-| 2.7 and on   | a JSON object (KIP-673)                                                                  |
-| 1.0 to 2.6   | RequestHeader(apiKey=PRODUCE, apiVersion=8, clientId=c, correlationId=6) -- {...}        |
+| 2.8 and on   | a JSON object (KIP-673)                                                                  |
+| 1.0 to 2.7   | RequestHeader(apiKey=PRODUCE, apiVersion=8, clientId=c, correlationId=6) -- {...}        |
 | 0.10, 0.11   | {api_key=0,api_version=2,correlation_id=6,client_id=c} -- {...}                          |
 | 0.8, 0.9     | Name: FetchRequest; Version: 0; CorrelationId: 6; ClientId: c; ...                       |
 
-What stands before is the log's own pattern: only a time is looked for there. A line may also be the text inside a
-JSON object, as log shippers wrap it (`message`, `log` or `msg`). Other lines are noise, and counted; a request's line
-that is cut short or broken is counted as such. Source: Kafka's RequestConvertToJson and RequestChannel.
+0.9 writes the requests of groups as 0.10 does, and 0.8 has " from client ". What stands before is the log's own
+pattern: only a time is looked for there. A line may also be the text inside a JSON object, as log shippers wrap it
+(`message`, `log` or `msg`). Other lines are noise, and counted; a request's line that is cut short or broken is counted
+as such. Source: Kafka's RequestConvertToJson and RequestChannel.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ MAX_LINE_BYTES: Final = 64 << 20
 
 _TIME: Final = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,9}))?\s?(Z|[+-]\d\d:?\d\d)?")
 _CONNECTION: Final = re.compile(r"(.+):(\d{1,5})-(.+):(\d{1,5}?)(?:-\d+){0,2}", re.ASCII)
+_CLIENT_ALONE: Final = re.compile(r"[^/]*/(.+):(\d{1,5})", re.ASCII)
 _MAX_CONNECTION: Final = 300
 _ERROR_CODE: Final = re.compile(rb'"errorCode":\s*(-?\d{1,5})\b|\berror_?[cC]ode=(-?\d{1,5})\b')
 
@@ -55,10 +57,12 @@ _TEXT_HEADERS: Final = (
         rb"client_id=(?P<client_id>.*?)\} --"
     ),
     re.compile(
-        rb"Name: ?(?P<api>\w{1,64}?)(?:Request)?; Version: ?(?P<version>-?\d{1,5});.*?ClientId: ?(?P<client_id>[^;]*)"
+        rb"Name: ?(?P<api>\w{1,64}?)(?:Request)?; ?Version: ?(?P<version>-?\d{1,5})"
+        rb"(?:;.*?ClientId: ?(?P<client_id>[^;]*))?"  # ControlledShutdown 0 has none
     ),
 )
 _FROM: Final = b" from connection "
+_FROM_CLIENT: Final = b" from client "  # 0.8
 _PRINCIPAL: Final = b",principal:"
 # What may end a line of the older forms, from its last part to its first: how each begins, and all of it.
 _TEXT_ENDS: Final = (
@@ -90,6 +94,9 @@ _KEYS: Final = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(): key for key, 
     "CONSUMER_METADATA": ApiKey.FIND_COORDINATOR,
     "OFFSETS": ApiKey.LIST_OFFSETS,
     "OFFSET": ApiKey.LIST_OFFSETS,
+    "PRODUCER": ApiKey.PRODUCE,
+    "TOPIC_METADATA": ApiKey.METADATA,
+    "ELECT_PREFERRED_LEADERS": ApiKey.ELECT_LEADERS,
     "ALTER_ISR": ApiKey.ALTER_PARTITION,
     "LIST_CLIENT_METRICS_RESOURCES": ApiKey.LIST_CONFIG_RESOURCES,
 }
@@ -260,13 +267,13 @@ def _ranges(listed: Iterable[tuple[int, ...]]) -> dict[int, Range] | None:
 
 
 def _text(body: bytes, when: int, place: Place) -> Observation | str:
-    header = next((match for pattern in _TEXT_HEADERS if (match := pattern.match(body))), None)
-    begins = body.rfind(_FROM)
-    if header is None or begins < 0:
+    begins, ended = connection_in(body)
+    header = next((match for pattern in _TEXT_HEADERS if (match := pattern.match(body, 0, begins))), None)
+    if header is None:
         return BROKEN
-    tail = _tail(body[begins + len(_FROM) :])
+    tail = _tail(body[ended:])
     api, version = _api(header["api"].decode()), int(header["version"])
-    client_id = header["client_id"].decode("utf-8", "replace")
+    client_id = None if header["client_id"] is None else _decoded(header["client_id"])
     ends = _ends(tail["connection"])
     if api is None or ends is None or not _fits(api, version, client_id, tail["principal"]):
         return BROKEN
@@ -292,6 +299,15 @@ def _text(body: bytes, when: int, place: Place) -> Observation | str:
         offered=_text_offered(response) if api == ApiKey.API_VERSIONS and response is not None else None,
         place=place,
     )
+
+
+def connection_in(body: bytes) -> tuple[int, int]:
+    """Where of a text a request and its response end, and where its connection begins; (0, 0) where it has none."""
+    for mark in (_FROM, _FROM_CLIENT):
+        begins = body.rfind(mark)
+        if begins >= 0:
+            return begins, begins + len(mark)
+    return 0, 0
 
 
 def _text_offered(response: bytes) -> dict[int, Range] | None:
@@ -344,7 +360,8 @@ def _error_codes(response: bytes) -> tuple[int, ...]:
 
 
 def _ends(connection: str) -> tuple[Endpoint, Endpoint] | None:
-    """Client and broker of a connection id: broker's address, client's address, and the numbers of Kafka's own."""
+    """Client and broker of a connection id: broker's address, client's address, and the numbers of Kafka's own. 0.8
+    tells the client's address alone."""
     return _known_ends(connection) if len(connection) <= _MAX_CONNECTION else None
 
 
@@ -352,11 +369,19 @@ def _ends(connection: str) -> tuple[Endpoint, Endpoint] | None:
 def _known_ends(connection: str) -> tuple[Endpoint, Endpoint] | None:
     match = _CONNECTION.fullmatch(connection)
     if match is None:
-        return None
+        return _client_alone(connection)
     broker_port, client_port = int(match[2]), int(match[4])
     if max(broker_port, client_port) > 65535:
         return None
     return Endpoint(_address(match[3]), client_port), Endpoint(_address(match[1]), broker_port)
+
+
+def _client_alone(connection: str) -> tuple[Endpoint, Endpoint] | None:
+    """Of a client's address alone, as Java writes one: a host's name, where it is known, stands before a slash."""
+    match = _CLIENT_ALONE.fullmatch(connection)
+    if match is None or int(match[2]) > 65535:
+        return None
+    return Endpoint(_address(match[1]), int(match[2])), Endpoint()
 
 
 def _address(text: str) -> str:
