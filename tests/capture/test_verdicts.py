@@ -187,6 +187,13 @@ def test_brokers_are_told_from_clients_by_what_only_brokers_ask() -> None:
     assert not usage(("Fetch", 12), ("DescribeCluster", 0)).is_broker
 
 
+@pytest.mark.parametrize("client_id", ["broker-2-fetcher-0", "ReplicaFetcherThread-0-1"])
+def test_followers_ask_what_consumers_do_and_are_told_by_the_client_id_that_they_have(client_id: str) -> None:
+    used = (("Fetch", 8), ("OffsetForLeaderEpoch", 1))
+    assert usage(*used, asks=False, client_id=client_id).is_broker
+    assert not usage(*used, asks=False, client_id="orders-fetcher-0").is_broker
+
+
 def test_features_are_told_by_the_versions_that_have_them() -> None:
     assert features_of(usage(("Produce", 2), asks=False)) == []
     assert features_of(usage(("Fetch", 13), ("JoinGroup", 4), asks=False)) == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ CLUSTER_APIS: Final = frozenset(
     key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners or key == ApiKey.WRITE_TXN_MARKERS
 )
 """What only brokers and controllers send: APIs of no broker's listener today, and WriteTxnMarkers."""
+
+_FOLLOWER: Final = re.compile(r"broker-\d+-fetcher-\d+|(?:\w+:)?ReplicaFetcherThread-\d+-\d+", re.ASCII)
+"""The client ids by which followers fetch, in versions of their own; the second before Kafka 1.0. Source: Kafka's
+ReplicaFetcherManager."""
 
 
 class Asker(Protocol):
@@ -128,8 +133,9 @@ class Usage:
 
     @property
     def is_broker(self) -> bool:
-        """Whether it sends what only brokers and controllers send."""
-        return not CLUSTER_APIS.isdisjoint(self.apis)
+        """Whether it sends what only brokers and controllers send, or has the client id of a follower, which sends what
+        consumers do."""
+        return not CLUSTER_APIS.isdisjoint(self.apis) or bool(_FOLLOWER.fullmatch(self.client.client_id or ""))
 
     @property
     def count(self) -> int:
