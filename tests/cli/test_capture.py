@@ -16,6 +16,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Client
+from tagwire.rpc.headers import RequestHeader, encode_request_header
 
 from ..capture.traffic import Talk, asks, offers, pcap, request, response
 
@@ -279,3 +280,18 @@ def test_a_program_is_told_where_a_tap_listens_and_what_passed(bootstrap, tmp_pa
     passed = json.loads(out)
     assert passed.pop("bytes") > 0
     assert passed == {"connections": 1, "left_out": 0, "failure": None}
+
+
+def test_a_question_in_a_version_that_nobody_here_knows_is_shown_with_its_refusal_and_so_is_what_follows(run, tmp_path):
+    newer = encode_request_header(RequestHeader(18, 9, 1, "billing")) + b"\x01\x01\x00"
+    refusal = messages.ApiVersionsResponse(error_code=35)
+    refusal.api_keys.append(messages.ApiVersionsResponse.ApiVersion(api_key=18, max_version=4))
+    talk = Talk().open().client(len(newer).to_bytes(4, "big") + newer).broker(response(refusal, 0, 1))
+    talk.client(asks(2)).broker(offers(2))
+    (tmp_path / "a.pcap").write_bytes(pcap(talk.packets()))
+    shown = [
+        json.loads(line)
+        for line in run("capture", "show", tmp_path / "a.pcap", "--bodies", "--json").out.split("\n")[:2]
+    ]
+    assert [(one["version"], one["error_codes"]) for one in shown] == [(9, [35]), (3, [])]
+    assert shown[0]["response"] == {"errorCode": 35, "apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]}

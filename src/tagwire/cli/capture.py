@@ -16,6 +16,7 @@ from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from tagwire.capture import Exchange, Logged, Losses
+    from tagwire.codec.classes import MessageObject
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Read captured traffic.")
 
@@ -258,4 +259,9 @@ def _bodies(one: Exchange | Logged, losses: Losses) -> dict[str, Any]:
     version = one.header.api_version
     found = {"request": request_of(one, losses), "response": response_of(one, losses)}
     blank_secrets(list(found.values()))
-    return {name: message.to_json(version) for name, message in found.items() if message is not None}
+    return {name: _as_json(message, version) for name, message in found.items() if message is not None}
+
+
+def _as_json(message: MessageObject, version: int) -> dict[str, Any]:
+    """A refusal of ApiVersions in a version that is not known here was read as one of version 0, which it is."""
+    return message.to_json(version if version in message.valid_versions else 0)
