@@ -480,7 +480,7 @@ def test_a_client_that_goes_away_leaves_no_second_writer_of_the_file_of_ids(tmp_
 def test_whoever_names_a_producer_id_without_an_epoch_or_an_epoch_alone_fences_nobody(wire, half):
     who = initialize(wire)
     wire.create("t")
-    for name in ("tx", "new"):
+    for name in ("tx", "new", None):
         assert initialize(wire, name, **half).error_code == Error.INVALID_REQUEST
     assert add(wire, who, 0) is Error.NONE
 

@@ -31,10 +31,10 @@ def _refused(call: Call[Request], error: Error) -> Response:
 async def init_producer_id(call: Call[Request]) -> Response:
     request = call.request
     try:
-        if request.transactional_id is None:
-            return Response(producer_id=await call.broker.producer_ids.take(), producer_epoch=0)
         if (request.producer_id == NONE) != (request.producer_epoch == NONE):
             raise KafkaError(Error.INVALID_REQUEST, "a producer id goes with its epoch")
+        if request.transactional_id is None:
+            return Response(producer_id=await call.broker.producer_ids.take(), producer_epoch=0)
         producer_id, epoch = await call.broker.transactions.initialize(
             request.transactional_id, request.transaction_timeout_ms, request.producer_id, request.producer_epoch
         )
