@@ -264,3 +264,4 @@ def test_another_leader_epoch_than_the_present_one_is_refused(wire, make):
     wire.produce("t", make.records(b"a"))
     assert wire.fetch("t", 0, current_leader_epoch=0).error_code == 0
     assert wire.fetch("t", 0, current_leader_epoch=1).error_code == Error.UNKNOWN_LEADER_EPOCH
+    assert wire.fetch("t", 0, current_leader_epoch=-2).error_code == 0  # whatever is below 0 says nothing

@@ -38,6 +38,7 @@ EVICTABLE_MS: Final = 120_000
 NO_SESSION: Final = 0
 NO_REPLICA: Final = -1
 NO_OFFSET: Final = -1
+NO_EPOCH: Final = -1
 FIRST_EPOCH: Final = 0
 LAST_EPOCH: Final = -1
 MAX_EPOCH: Final = 2**31 - 1
@@ -303,6 +304,6 @@ def _requested(request: FetchRequest) -> Iterator[FetchPartition]:
                 wanted.partition,
                 wanted.fetch_offset,
                 wanted.partition_max_bytes,
-                wanted.current_leader_epoch,
+                max(wanted.current_leader_epoch, NO_EPOCH),  # whatever is below 0 says nothing
                 wanted.last_fetched_epoch,
             )
