@@ -59,6 +59,11 @@ def test_other_negative_timestamps_ask_for_nothing_known(filled, timestamp):
     assert filled.offset_at("t", timestamp).error_code == Error.UNSUPPORTED_VERSION
 
 
+@pytest.mark.parametrize(("timestamp", "version"), [(-3, 6), (-4, 7)])
+def test_what_a_version_does_not_know_is_told_before_that_there_is_no_such_partition(wire, timestamp, version):
+    assert wire.offset_at("missing", timestamp, version=version).error_code == Error.UNSUPPORTED_VERSION
+
+
 @pytest.mark.parametrize(("topic", "partition"), [("missing", 0), ("t", 1), ("t", -1)])
 def test_a_partition_that_does_not_exist_is_unknown(filled, topic, partition):
     assert filled.offset_at(topic, -1, partition=partition).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION

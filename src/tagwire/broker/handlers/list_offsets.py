@@ -51,6 +51,7 @@ def _result(
 ) -> Response.ListOffsetsPartitionResponse:
     result = Response.ListOffsetsPartitionResponse(partition_index=requested.partition_index)
     try:
+        _check_special(requested.timestamp, call.version)
         partition = call.broker.topics.partition(topic, requested.partition_index)
         if partition is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
@@ -67,19 +68,23 @@ def _result(
     return result
 
 
+def _check_special(timestamp: int, version: int) -> None:
+    """Refuse what stands for nothing in a version, whether the partition exists or not."""
+    known = timestamp in (LATEST, EARLIEST) or (timestamp == MAX_TIMESTAMP and version >= LIST_OFFSETS_MAX_TIMESTAMP)
+    if timestamp < 0 and not known:
+        raise KafkaError(
+            Error.UNSUPPORTED_VERSION, f"timestamp {timestamp} asks for nothing known in version {version}"
+        )
+
+
 def _find(call: Call[Request], log: PartitionLog, timestamp: int) -> tuple[int, int]:
-    version = call.version
     end = log.stable_offset if call.request.isolation_level == READ_COMMITTED else log.end_offset
     if timestamp == LATEST:
         return -1, end
     if timestamp == EARLIEST:
         return -1, log.start_offset
-    if timestamp == MAX_TIMESTAMP and version >= LIST_OFFSETS_MAX_TIMESTAMP:
+    if timestamp == MAX_TIMESTAMP:
         return _visible(log.newest(), end)
-    if timestamp < 0:
-        raise KafkaError(
-            Error.UNSUPPORTED_VERSION, f"timestamp {timestamp} asks for nothing known in version {version}"
-        )
     return _visible(log.offset_for_timestamp(timestamp), end)
 
 
