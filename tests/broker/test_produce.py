@@ -77,7 +77,11 @@ HOSTILE_BATCHES = [
     ("magic -1", ONE[:16] + b"\xff" + ONE[17:], Error.CORRUPT_MESSAGE),
     ("compression 5", changed(ONE, 21, ">h", 5), Error.CORRUPT_MESSAGE),
     ("append time", changed(ONE, 21, ">h", 8), Error.INVALID_TIMESTAMP),
-    ("transactional without a producer", changed(ONE, 21, ">h", 16), Error.INVALID_RECORD),
+    (
+        "transactional without an id",
+        changed(ONE, 21, ">h", 16),
+        Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
     ("a producer without an epoch", changed(ONE, 43, ">q", 5), Error.INVALID_RECORD),
     ("a producer without a sequence", changed(ONE, 43, ">qh", 5, 0), Error.INVALID_RECORD),
     ("control", changed(ONE, 21, ">h", 32), Error.INVALID_RECORD),
@@ -210,6 +214,38 @@ def test_a_partition_that_does_not_exist_is_unknown(wire, make, topic, partition
     wire.create("t")
     outcome = wire.produce(topic, make.records(b"v"), partition=partition)
     assert outcome.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_refusal_of_the_log_tells_where_that_starts_and_one_of_the_request_does_not(wire, make):
+    wire.create("t")
+    keyless = wire.create("c", cleanup_policy="compact") and wire.produce("c", make.records(b"v"))
+    assert (keyless.error_code, keyless.log_start_offset) == (Error.INVALID_RECORD, 0)
+    late = write([Record(None, b"v")], producer_id=5, producer_epoch=0, base_sequence=0)
+    early = write([Record(None, b"v")], producer_id=5, producer_epoch=0, base_sequence=7)
+    assert wire.produce("t", late).error_code == 0
+    unordered = wire.produce("t", early)
+    assert (unordered.error_code, unordered.log_start_offset) == (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+    assert wire.produce("t", ONE[:-1]).log_start_offset == -1
+    assert wire.produce("missing", ONE).log_start_offset == -1
+
+
+def test_transactional_records_without_a_transactional_id_refuse_the_whole_request(wire, make):
+    wire.create("t")
+    data = write([Record(None, b"v")], producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
+    request = make.produce("t", make.records(b"v"))
+    request.topic_data += make.produce("missing", data).topic_data
+    codes = [topic.partition_responses[0].error_code for topic in wire.ask(request, 9).responses]
+    assert codes == [Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 2
+    assert wire.fetch("t", 0).high_watermark == 0
+
+
+def test_a_batch_of_no_transaction_is_refused_for_that_before_its_records_are_looked_at(wire, make):
+    wire.create("t")
+    head = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    request = make.produce("t", write([Record(None, b"v", timestamp=2**62)], **head))
+    request.transactional_id = "nobody"
+    (outcome,) = wire.ask(request, 9).responses[0].partition_responses
+    assert outcome.error_code == Error.INVALID_PRODUCER_ID_MAPPING
 
 
 @pytest.mark.parametrize("acks", [2, -2, 32767])

@@ -8,8 +8,9 @@ LogValidator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import Final
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.message_sets import to_record_batch
@@ -19,9 +20,12 @@ from tagwire.broker.topic_config import CREATE_TIME, TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.kernel import records as kernel
 from tagwire.records import BatchHeader, RecordBatch, batch_headers, rewrite, set_max_timestamp
-from tagwire.records.batch import HEADER_SIZE
+from tagwire.records.batch import HEADER_SIZE, TRANSACTIONAL
+from tagwire.records.batch_bounds import MAGIC_AT
 from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.rpc.version_gates import PRODUCE_RECORD_BATCHES, PRODUCE_ZSTD
+
+_LOW_ATTRIBUTES_AT: Final = 22
 
 
 def check_batch(
@@ -78,18 +82,29 @@ def check_batch(
         raise KafkaError(
             Error.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {PRODUCE_ZSTD} or newer, not {version}"
         )
+    if header.is_transactional:
+        check_transaction(header.producer_id, header.producer_epoch)
     times = _times(header, records)
     greatest = max(max(times), NO_TIMESTAMP)
     refuse(
         {} if config.dates_records else untimely(times, greatest, config, wall_ms()),
         _without_key(records) if config.compacts else {},
     )
-    if header.is_transactional:
-        check_transaction(header.producer_id, header.producer_epoch)
     data = _compressed(records, header, config)
     if not config.dates_records:
         data = _dated(data, greatest)
     return batch_of(next(batch_headers(data)), data)
+
+
+def has_transactional(batches: Iterable[bytes | memoryview | None]) -> bool:
+    """Whether any of what a Produce request holds says of itself that it is of a transaction; they are not checked."""
+    return any(
+        records is not None
+        and len(records) > _LOW_ATTRIBUTES_AT
+        and records[MAGIC_AT] == 2
+        and bool(records[_LOW_ATTRIBUTES_AT] & TRANSACTIONAL)
+        for records in batches
+    )
 
 
 def _dated(data: memoryview, greatest: int) -> memoryview:

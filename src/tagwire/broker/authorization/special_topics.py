@@ -13,6 +13,7 @@ from tagwire.broker.authorization.access import REFUSED, Access, AnyCall, Handle
 from tagwire.broker.authorization.acls import Operation, ResourceType
 from tagwire.broker.authorization.refusals import NO_OFFSET, create_topic, produce_topic
 from tagwire.broker.authorization.rule import Each, by
+from tagwire.broker.batch_checks import has_transactional
 from tagwire.broker.session import AnyResponse, HangUp
 from tagwire.errors import Error
 from tagwire.rpc.version_gates import DELETE_TOPICS_IDS, METADATA_NULL_IS_ALL_TOPICS, METADATA_NULLABLE_TOPIC_NAME
@@ -21,17 +22,13 @@ TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLU
 NO_ID: Final = UUID(int=0)
 FORBIDDEN: Final = Error.TOPIC_AUTHORIZATION_FAILED
 
-_TRANSACTIONAL: Final = 0x10
-_ATTRIBUTES: Final = 22
-_MAGIC: Final = 16
-
 _WRITTEN = Each(Operation.WRITE, TOPIC, "topic_data", by("name"), "responses", produce_topic)
 
 
 async def produce(call: AnyCall, access: Access, handle: Handle) -> AnyResponse:
     """WRITE of each topic; of the transactional id, where batches say that they are of a transaction."""
     request = call.request
-    if _is_transactional(request):
+    if has_transactional(each.records for topic in request.topic_data for each in topic.partition_data):
         name = request.transactional_id
         if name is None or not access.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
             error = REFUSED[ResourceType.TRANSACTIONAL_ID]
@@ -52,17 +49,6 @@ def _acknowledged(call: AnyCall, refused: list[Any]) -> AnyResponse:
     if call.request.acks == 0:
         raise HangUp("Produce with acks=0 is not authorized")
     return messages.ProduceResponse(responses=refused)
-
-
-def _is_transactional(request: Any) -> bool:
-    batches = (each.records for topic in request.topic_data for each in topic.partition_data)
-    return any(
-        records is not None
-        and len(records) > _ATTRIBUTES
-        and records[_MAGIC] == 2
-        and bool(records[_ATTRIBUTES] & _TRANSACTIONAL)
-        for records in batches
-    )
 
 
 async def metadata(call: AnyCall, access: Access, handle: Handle) -> AnyResponse:

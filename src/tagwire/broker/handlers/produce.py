@@ -16,7 +16,7 @@ import asyncio
 from functools import partial
 
 from tagwire import messages
-from tagwire.broker.batch_checks import check_batch
+from tagwire.broker.batch_checks import check_batch, has_transactional
 from tagwire.broker.dialects import check_for_dialect
 from tagwire.broker.node_endpoints import node_endpoints
 from tagwire.broker.record_refusals import RecordsRefusedError
@@ -33,13 +33,30 @@ Response = messages.ProduceResponse
 
 Outcome = Appended | KafkaError
 
+STARTLESS = frozenset(
+    {
+        Error.CORRUPT_MESSAGE,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.NOT_LEADER_OR_FOLLOWER,
+        Error.MESSAGE_TOO_LARGE,
+        Error.RECORD_LIST_TOO_LARGE,
+        Error.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Refusals of a log that do not tell where it starts, as Kafka's ReplicaManager has them."""
+
+
+class UntriedError(KafkaError):
+    """A batch is refused before its log is asked: nothing is told of that."""
+
 
 @handles(Request, versions="0-12", overlaps=True, most_bytes=None)
 async def produce(call: Call[Request]) -> Response | None:
     request = call.request
     data = [(topic.name, partition) for topic in request.topic_data for partition in topic.partition_data]
+    refusal = _refusal_of_all(request)
     # All are begun before the first is waited for: requests of one connection land in their order, and share a sync.
-    begun = [_begin(call, topic, partition) for topic, partition in data]
+    begun = [refusal or _begin(call, topic, partition) for topic, partition in data]
     outcomes = {id(partition): await _settled(outcome) for (_, partition), outcome in zip(data, begun)}
     if request.acks == 0:
         for (topic, partition), outcome in zip(data, outcomes.values()):
@@ -62,25 +79,37 @@ async def produce(call: Call[Request]) -> Response | None:
     )
 
 
+def _refusal_of_all(request: Request) -> KafkaError | None:
+    """Why nothing of a request is taken: it has records of a transaction, and says no transactional id."""
+    if request.transactional_id is not None:
+        return None
+    if not has_transactional(partition.records for topic in request.topic_data for partition in topic.partition_data):
+        return None
+    return UntriedError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "records of a transaction need a transactional id")
+
+
 def _begin(
     call: Call[Request], topic: str, data: Request.PartitionProduceData
 ) -> asyncio.Future[Appended] | KafkaError:
     request, topics = call.request, call.broker.topics
     if request.acks not in (-1, 0, 1):
-        return KafkaError(Error.INVALID_REQUIRED_ACKS, f"acks={request.acks} is not -1, 0 or 1")
+        return UntriedError(Error.INVALID_REQUIRED_ACKS, f"acks={request.acks} is not -1, 0 or 1")
     found = topics.get(topic)
     if found is None or not 0 <= data.index < len(found.partitions):
-        return KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {data.index} of topic {topic}")
+        return UntriedError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {data.index} of topic {topic}")
     if found.is_internal:
-        return KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic} is the broker's own")
+        return UntriedError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic} is the broker's own")
     partition = found.partitions[data.index]
     if partition.leadership.leader != call.broker.node_id:
-        return KafkaError(Error.NOT_LEADER_OR_FOLLOWER, f"node {call.broker.node_id} does not lead it")
+        return UntriedError(Error.NOT_LEADER_OR_FOLLOWER, f"node {call.broker.node_id} does not lead it")
     where = TopicPartition(topic, data.index)
     records = None if data.records is None else memoryview(data.records)
 
     def check_transaction(producer_id: int, epoch: int) -> None:
-        call.broker.transactions.check_batch(request.transactional_id, producer_id, epoch, where)
+        try:
+            call.broker.transactions.check_batch(request.transactional_id, producer_id, epoch, where)
+        except KafkaError as refusal:
+            raise UntriedError(refusal.code, refusal.message) from None
 
     check = partial(check_batch, records, call.version, found.config, check_transaction)
     spoken = dialect_of(request)
@@ -118,6 +147,8 @@ def _result(
             if isinstance(outcome, RecordsRefusedError)
             else [],
         )
+        if partition is not None and not isinstance(outcome, UntriedError) and outcome.error not in STARTLESS:
+            result.log_start_offset = partition.log.start_offset
         is_led_by_another = outcome.error is Error.NOT_LEADER_OR_FOLLOWER
         if is_led_by_another and partition is not None and call.version >= PRODUCE_CURRENT_LEADER:
             leadership = partition.leadership
