@@ -54,7 +54,7 @@ class Transaction:
         updated_ms: when anything changed.
         state: where it stands.
         partitions: what it has written to, by (topic, partition); groups by the partition that holds their offsets.
-        started_ms: when the transaction was begun, -1 without one.
+        started_ms: when the transaction was begun, the last one where that has ended; -1 without one.
         renewed: the producer id and epoch that its producer gave up for these; None where nobody did, or this cannot
             matter any more. It is not stored.
     """
@@ -170,7 +170,7 @@ class Transaction:
             state=State.PREPARE_ABORT,
             epoch=min(epoch, LAST_EPOCH) + 1,
             partitions=self.partitions | frozenset(partitions),
-            started_ms=now_ms if self.started_ms < 0 else self.started_ms,
+            started_ms=self.started_ms if self.state is State.ONGOING or self.is_ending else now_ms,
             updated_ms=now_ms,
             renewed=None,
         )
@@ -182,4 +182,12 @@ class Transaction:
     def completed(self, now_ms: int) -> Transaction:
         """Every partition has been told."""
         state = _COMPLETED[self.state]
-        return replace(self, state=state, partitions=frozenset(), started_ms=-1, updated_ms=now_ms)
+        return replace(self, state=state, partitions=frozenset(), updated_ms=now_ms)
+
+
+def told_of_transaction(error: KafkaError, version: int, first_with_abortable: int) -> Error:
+    """What a client of `version` is told of what it sent outside of its open transaction: TRANSACTION_ABORTABLE is
+    younger than the APIs that respond with it, and INVALID_TXN_STATE ends a producer for good."""
+    if error.error is Error.INVALID_TXN_STATE and version >= first_with_abortable:
+        return Error.TRANSACTION_ABORTABLE
+    return error.error
