@@ -17,6 +17,10 @@ PRODUCE_TAGGED_FIELDS: Final = 9
 FETCH_TAGGED_FIELDS: Final = 12
 """Requests and responses have tagged fields (KIP-482)."""
 
+PRODUCE_TRANSACTION_ABORTABLE: Final = 11
+TXN_OFFSET_COMMIT_TRANSACTION_ABORTABLE: Final = 4
+"""TRANSACTION_ABORTABLE is the error of what is in no open transaction, which is INVALID_TXN_STATE before it (KIP-890)."""
+
 PRODUCE_TRANSACTION_V2: Final = 12
 TXN_OFFSET_COMMIT_TRANSACTION_V2: Final = 5
 END_TXN_TRANSACTION_V2: Final = 5

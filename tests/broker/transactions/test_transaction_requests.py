@@ -41,7 +41,7 @@ def add(wire, who, *partitions, topic="t", version=3, name="tx"):
     return codes[0] if len(codes) == 1 else codes
 
 
-def send(wire, who, sequence, *values, partition=0, name="tx", acks=-1):
+def send(wire, who, sequence, *values, partition=0, name="tx", acks=-1, version=9):
     """Produce a transactional batch; its error."""
     rows = [Record(None, value, timestamp=1000) for value in values]
     data = write(
@@ -56,7 +56,7 @@ def send(wire, who, sequence, *values, partition=0, name="tx", acks=-1):
         name="t", partition_data=[request.PartitionProduceData(index=partition, records=data)]
     )
     message = request(transactional_id=name, acks=acks, timeout_ms=1000, topic_data=[topic])
-    return Error.of(wire.ask(message, 9).responses[0].partition_responses[0].error_code)
+    return Error.of(wire.ask(message, version).responses[0].partition_responses[0].error_code)
 
 
 def end(wire, who, commit=True, version=4, name="tx"):
@@ -190,8 +190,47 @@ def test_records_outside_an_open_transaction_are_refused(wire, topic):
     add(wire, who, 0)
     assert send(wire, who, 0, b"a", partition=1) is Error.INVALID_TXN_STATE
     assert send(wire, who, 0, b"a", name="other") is Error.INVALID_PRODUCER_ID_MAPPING
-    assert send(wire, who, 0, b"a", name=None) is Error.INVALID_PRODUCER_ID_MAPPING
+    assert send(wire, who, 0, b"a", name=None) is Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert seen(wire) == []
+
+
+def test_what_is_outside_an_open_transaction_is_told_to_be_abortable_to_who_knows_that(wire, topic):
+    who = initialize(wire)
+    told = [send(wire, who, 0, b"a", version=version) for version in (10, 11)]
+    assert told == [Error.INVALID_TXN_STATE, Error.TRANSACTION_ABORTABLE]
+    told = [commit_offset(wire, who, 1, version) for version in (3, 4)]
+    assert told == [Error.INVALID_TXN_STATE, Error.TRANSACTION_ABORTABLE]
+    assert send(wire, who, 0, b"a", name="other", version=11) is Error.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_an_offset_outside_an_open_transaction_is_refused_for_that_before_its_member_and_metadata(wire, topic):
+    who = initialize(wire)
+    assert commit_offset(wire, who, 1, generation=7) is Error.TRANSACTION_ABORTABLE
+    assert commit_offset(wire, who, 1, metadata="m" * 5000) is Error.TRANSACTION_ABORTABLE
+    assert add_offsets(wire, who) is Error.NONE
+    assert commit_offset(wire, who, 1, generation=7) is Error.ILLEGAL_GENERATION
+    assert commit_offset(wire, who, 1, metadata="m" * 5000) is Error.OFFSET_METADATA_TOO_LARGE
+
+
+def test_a_marker_of_no_producer_is_refused(wire, topic):
+    who = initialize(wire)
+    add(wire, who, 0)
+    nobody = messages.InitProducerIdResponse
+    assert mark(wire, nobody(producer_id=who.producer_id, producer_epoch=-1), 0) is Error.INVALID_PRODUCER_EPOCH
+    assert mark(wire, nobody(producer_id=-1, producer_epoch=0), 0) is Error.INVALID_PRODUCER_EPOCH
+    assert mark(wire, who, 0) is Error.NONE
+
+
+def test_when_a_transaction_that_has_ended_began_is_told_until_the_next(wire, topic):
+    who = initialize(wire)
+    assert describe(wire).transaction_start_time_ms == -1
+    add(wire, who, 0)
+    began = describe(wire).transaction_start_time_ms
+    assert began > 0
+    assert end(wire, who) is Error.NONE
+    assert describe(wire).transaction_start_time_ms == began
+    initialize(wire)
+    assert describe(wire).transaction_start_time_ms == -1
 
 
 @pytest.mark.parametrize(("version", "error"), [(0, Error.INVALID_PRODUCER_EPOCH), (3, Error.PRODUCER_FENCED)])
@@ -243,9 +282,11 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fen
     assert wire.fetch("t", 0, isolation_level=1).last_stable_offset == 2
 
 
-def commit_offset(wire, who, offset, version=4, generation=-1, group="g"):
+def commit_offset(wire, who, offset, version=4, generation=-1, group="g", metadata="m"):
     request = messages.TxnOffsetCommitRequest
-    asked = request.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="m")
+    asked = request.TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=metadata
+    )
     message = request(
         transactional_id="tx",
         group_id=group,
@@ -276,7 +317,7 @@ def add_offsets(wire, who, version=4):
 def test_offsets_of_a_group_count_when_the_transaction_commits(wire, topic, version, commit):
     who = initialize(wire)
     if version < 4:
-        assert commit_offset(wire, who, 1) is Error.INVALID_TXN_STATE
+        assert commit_offset(wire, who, 1, version) is Error.INVALID_TXN_STATE
     assert add_offsets(wire, who, version) is Error.NONE
     assert commit_offset(wire, who, 5, version) is Error.NONE
     assert committed(wire) == (-1, Error.NONE)

@@ -55,7 +55,7 @@ async def offset_commit(call: Call[Request]) -> Response:
         )
         await call.broker.groups.commit(request.group_id, offsets)
     except KafkaError as error:
-        outcomes.update(dict.fromkeys(offsets, error.error))
+        refuse_all(outcomes, error.error)
     return _response(call, outcomes)
 
 
@@ -82,6 +82,14 @@ def name_of(broker: Node, topic_id: UUID) -> str:
     """The name of a topic that is named by its id; "" where there is none."""
     topic = broker.topics.by_id(topic_id)
     return topic.name if topic is not None else ""
+
+
+def refuse_all(outcomes: dict[TopicPartition, Error], error: Error) -> None:
+    """Say an error of the whole request for all partitions that there are: what is wrong with one of them is looked at
+    after that."""
+    for where, outcome in outcomes.items():
+        if outcome not in (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID):
+            outcomes[where] = error
 
 
 def sort_offsets(

@@ -23,10 +23,11 @@ from tagwire.broker.record_refusals import RecordsRefusedError
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.session import HangUp
 from tagwire.broker.storage.batch import Appended
+from tagwire.broker.transactions.transaction import told_of_transaction
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.dialects import dialect_of
-from tagwire.rpc.version_gates import PRODUCE_CURRENT_LEADER
+from tagwire.rpc.version_gates import PRODUCE_CURRENT_LEADER, PRODUCE_TRANSACTION_ABORTABLE
 
 Request = messages.ProduceRequest
 Response = messages.ProduceResponse
@@ -109,7 +110,8 @@ def _begin(
         try:
             call.broker.transactions.check_batch(request.transactional_id, producer_id, epoch, where)
         except KafkaError as refusal:
-            raise UntriedError(refusal.code, refusal.message) from None
+            error = told_of_transaction(refusal, call.version, PRODUCE_TRANSACTION_ABORTABLE)
+            raise UntriedError(error, refusal.message) from None
 
     check = partial(check_batch, records, call.version, found.config, check_transaction)
     spoken = dialect_of(request)

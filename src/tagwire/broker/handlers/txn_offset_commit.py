@@ -12,11 +12,13 @@ from functools import partial
 from tagwire import messages
 from tagwire.broker.cluster_image import GROUP
 from tagwire.broker.coordinated import OneKey
-from tagwire.broker.handlers.offset_commit import sort_offsets
+from tagwire.broker.handlers.offset_commit import refuse_all, sort_offsets
 from tagwire.broker.registry import MOST_BYTES_OF_GROUPS, Call, handles
+from tagwire.broker.transactions.transaction import told_of_transaction
 from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.records.internal_topics import OFFSETS
+from tagwire.rpc.version_gates import TXN_OFFSET_COMMIT_TRANSACTION_ABORTABLE
 
 Request = messages.TxnOffsetCommitRequest
 Response = messages.TxnOffsetCommitResponse
@@ -33,7 +35,6 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
     request = call.request
     offsets, outcomes = sort_offsets(call.broker, request.topics)
     try:
-        _check_member(call, offsets)
         check_open = partial(
             call.broker.transactions.check_batch,
             request.transactional_id,
@@ -42,11 +43,13 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
             TopicPartition(OFFSETS, 0),
         )
         check_open()
+        _check_member(call, offsets)
         await call.broker.groups.commit_in_transaction(
             request.group_id, request.producer_id, request.producer_epoch, offsets, check_open
         )
     except KafkaError as error:
-        outcomes.update(dict.fromkeys(offsets, error.error))
+        refusal = told_of_transaction(error, call.version, TXN_OFFSET_COMMIT_TRANSACTION_ABORTABLE)
+        refuse_all(outcomes, refusal)
     return _response(call, outcomes)
 
 
