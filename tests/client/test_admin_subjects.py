@@ -23,6 +23,7 @@ from tagwire.client import (
 )
 from tagwire.errors import (
     ConfigError,
+    ConnectError,
     ConnectionLostError,
     Error,
     KafkaError,
@@ -322,6 +323,25 @@ def test_disks_are_described_broker_by_broker(cluster: FakeCluster, admin: Admin
     (asked,) = cluster.requests("DescribeLogDirs")[0].topics
     assert (asked.topic, asked.partitions) == ("t", [0])
     assert admin.describe_log_dirs().keys() == {0, 1}
+
+
+def test_a_broker_that_is_away_keeps_no_disk_of_the_others_from_being_described(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    kind = messages.DescribeLogDirsResponse
+    cluster.serve({35: (1, 4)}, {"DescribeLogDirs": lambda _: kind(results=[kind.DescribeLogDirsResult(log_dir="/a")])})
+    assert admin.describe_log_dirs() == {0: [LogDir("/a")], 1: [LogDir("/a")]}
+    cluster.brokers[1].stop()
+    assert admin.describe_log_dirs() == {0: [LogDir("/a")], 1: [LogDir("", Error.BROKER_NOT_AVAILABLE)]}
+    with pytest.raises(ConnectError):
+        admin.describe_log_dirs([0, 1])
+
+
+def test_a_broker_that_closes_an_idle_connection_is_not_away(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.DescribeLogDirsResponse
+    cluster.serve({35: (1, 4)}, {"DescribeLogDirs": lambda _: kind(results=[kind.DescribeLogDirsResult(log_dir="/a")])})
+    cluster.script("DescribeLogDirs", Close())
+    assert admin.describe_log_dirs() == {0: [LogDir("/a")], 1: [LogDir("/a")]}
 
 
 FILTERS: list[tuple[int, int, Any, str]] = [

@@ -21,7 +21,15 @@ from tagwire.client.scheduling import sleep
 from tagwire.client.topic_expansion import partitions_of
 from tagwire.client.versions import range_of
 from tagwire.codec import RequestMessage
-from tagwire.errors import ConnectError, ConnectionLostError, Error, KafkaError, PartlyRefusedError, RemoteProtocolError
+from tagwire.errors import (
+    ConnectError,
+    ConnectionLostError,
+    Error,
+    KafkaError,
+    PartlyRefusedError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+)
 from tagwire.escaping import told
 from tagwire.partitions import TopicPartition
 from tagwire.rpc import choose
@@ -124,7 +132,10 @@ class AdminApi:
                     raise
                 await sleep(retry.pause_until(error))
                 if not is_sent:
-                    await network.refresh([], deadline)
+                    try:
+                        await network.refresh([], deadline)
+                    except RequestTimeoutError:  # there was no time left for an answer
+                        raise error from None
                 # Other brokers have responded: a change that was made cannot be made again.
                 left = [key for key in left if key in silent or key in later]
                 continue

@@ -11,10 +11,18 @@ from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
 from tagwire.client.config import wrong
-from tagwire.errors import Error
+from tagwire.client.network_client import UnknownBrokerError
+from tagwire.client.retry import LONGEST_PAUSE
+from tagwire.client.scheduling import gather
+from tagwire.errors import ConnectError, ConnectionLostError, Error, RequestTimeoutError, TagwireError
 from tagwire.partitions import TopicPartition
 
 ReplicaT = TypeVar("ReplicaT", bound=tuple[str, int, int])
+
+# Seconds that a broker may be away when all that there are are described: those that have responded wait with what is
+# told of them.
+_BROKER_PATIENCE: Final = 2.0
+_AWAY: Final = (ConnectError, ConnectionLostError, RequestTimeoutError)
 
 _THREE: Final = '("orders", 0, 1), a topic, a partition and a node id'
 
@@ -39,6 +47,7 @@ class LogDir:
     """A log directory of a broker.
 
     Attributes:
+        path: "" where it is not known.
         error: `Error.NONE`, or why the directory cannot be used.
         total_bytes, usable_bytes: of its volume; -1 where a broker does not tell (before Kafka 3.3).
     """
@@ -95,13 +104,30 @@ class LogDirs(AdminApi):
             brokers = list((await self._network.refresh([], self._network.deadline())).brokers)
         nodes = arguments.numbers("brokers", brokers)
 
-        async def send(left: list[int], deadline: float) -> ApiResults[int, list[LogDir]]:
-            for node in left:
-                request = kind(topics=wanted)
-                response = await self._request(node, request, deadline)
-                yield ApiResult(node, response.error_code, value=[_log_dir(found) for found in response.results])
+        network = self._network
+        patient_until = min(network.now() + _BROKER_PATIENCE, network.deadline() - 2 * LONGEST_PAUSE)
 
-        return await self._drive(nodes, send, "describe log directories of broker", has_named_brokers=has_named_brokers)
+        async def send(left: list[int], deadline: float) -> ApiResults[int, list[LogDir] | None]:
+            responses = [self._request(node, kind(topics=wanted), deadline) for node in left]
+            away: dict[int, TagwireError] = {}
+            for node, response in zip(left, await gather(responses, network.now)):
+                if isinstance(response, _AWAY):
+                    away[node] = response
+                elif isinstance(response, Exception):
+                    raise response
+                else:
+                    yield ApiResult(node, response.error_code, value=[_log_dir(found) for found in response.results])
+            is_late = network.now() >= patient_until
+            for node, error in away.items():  # last: what the others have told need not be asked for again
+                if has_named_brokers or not (is_late or isinstance(error, RequestTimeoutError)):
+                    raise error
+                is_gone = isinstance(error, UnknownBrokerError)  # of all there are
+                yield ApiResult(node, 0, value=None if is_gone else [LogDir("", Error.BROKER_NOT_AVAILABLE)])
+
+        found = await self._drive(
+            nodes, send, "describe log directories of broker", has_named_brokers=has_named_brokers
+        )
+        return {node: directories for node, directories in found.items() if directories is not None}
 
     async def describe_replica_log_dirs(
         self, replicas: Iterable[tuple[str, int, int]]

@@ -34,12 +34,14 @@ class PlacementCalls(AdminFace):
         """The log directories of brokers, by node id. One that is broken tells so in its `error`.
 
         Args:
-            brokers: node ids, or one; None is for all.
+            brokers: node ids, or one; None is for all. Of all, one that cannot be reached keeps no other from being
+                told: it has one directory, whose path is "" and whose `error` is BROKER_NOT_AVAILABLE; one that has
+                left the cluster meanwhile has none.
             partitions: only replicas of these; a topic's name stands for all of its own, None for all that there are.
 
         Raises:
             KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0. ConnectError: the
-                cluster has no broker with this id.
+                cluster has no broker with this id, or one that is named cannot be reached.
         """
         return self._network.run(self._core.describe_log_dirs(brokers, partitions))
 
