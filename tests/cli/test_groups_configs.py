@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tagwire.client import Admin, NewTopic
+from tagwire.errors import Error
 
 from ..client.admin_responses import SERVED, Looked
 from ..client.fake_broker import FakeCluster
@@ -194,6 +195,44 @@ def test_a_topic_that_is_deleted_while_configs_are_listed_is_left_out(run, monke
     assert told.code == 0, told.err
     resources = {json.loads(line)["resource"] for line in told.out.splitlines()}
     assert ("topic/stays-set" in resources, "topic/goes-set" in resources) == (True, False)
+
+
+def test_configs_that_are_not_told_keep_no_others_from_being_listed(run, looked):
+    describe = looked.DescribeConfigs
+
+    def refusing(request):
+        response = describe(request)
+        for result in response.results:
+            if result.resource_name == "u":
+                result.error_code, result.configs = Error.TOPIC_AUTHORIZATION_FAILED, []
+        return response
+
+    with FakeCluster(nodes=2) as two:
+        two.topic("t")
+        two.topic("u")
+        two.serve(SERVED, {**looked.responses(), "DescribeConfigs": refusing})
+        two.brokers[1].stop()
+        told = run("configs", "--json", "--bootstrap", two.bootstrap, "-X", "default.api.timeout.ms=3000")
+    assert told.code == 0
+    assert {json.loads(line)["resource"] for line in told.out.splitlines()} == {"broker/0", "topic/t"}
+    away, refused = told.err.splitlines()
+    assert f"127.0.0.1:{two.brokers[1].port}" in away
+    assert refused == "TOPIC_AUTHORIZATION_FAILED (29): describe configs of topic 'u'"
+
+
+def test_a_cluster_that_tells_of_no_configs_is_an_error(ran, looked, cluster):
+    describe = looked.DescribeConfigs
+
+    def refusing(request):
+        response = describe(request)
+        for result in response.results:
+            result.error_code, result.configs = Error.CLUSTER_AUTHORIZATION_FAILED, []
+        return response
+
+    cluster.serve({}, {"DescribeConfigs": refusing})
+    told = ran("configs")
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+    assert "CLUSTER_AUTHORIZATION_FAILED (31): describe configs of broker '0'" in told.err
 
 
 def test_configs_that_are_lists_get_more_and_less(ran, cluster):

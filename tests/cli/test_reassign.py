@@ -277,6 +277,26 @@ def test_features_are_listed_with_what_all_brokers_support(ran):
     assert ran("features").out.splitlines()[0].split() == ["feature", "level", "lowest", "highest"]
 
 
+def test_a_broker_that_is_away_keeps_no_features_of_the_others_from_being_listed(run):
+    kind = messages.ApiVersionsResponse
+    told_by_all = kind(
+        api_keys=[kind.ApiVersion(api_key=api, min_version=0, max_version=high) for api, high in ((3, 12), (18, 4))],
+        supported_features=[kind.SupportedFeatureKey(name="a", min_version=0, max_version=2)],
+        finalized_features=[kind.FinalizedFeatureKey(name="a", max_version_level=1, min_version_level=0)],
+        finalized_features_epoch=7,
+    )
+    with FakeCluster(nodes=2) as two:
+        two.serve({}, {"ApiVersions": lambda _: told_by_all})
+        two.brokers[1].stop()
+        found = run("features", "--json", "--bootstrap", two.bootstrap, "-X", "default.api.timeout.ms=3000")
+    assert (found.code, json.loads(found.out)) == (
+        0,
+        {"feature": "a", "level": 1, "lowest": 0, "highest": 2, "epoch": 7},
+    )
+    assert found.err.startswith("not counted: ")
+    assert f"127.0.0.1:{two.brokers[1].port}" in found.err
+
+
 def test_a_broker_that_cannot_update_features_is_named(ran):
     found = ran("features", "upgrade", "group.version=1")
     assert (found.code, found.out) == (2, "")

@@ -163,6 +163,22 @@ def test_who_may_describe_a_topic_alone_is_told_what_there_is_to_tell(run):
     assert [(each["end"], each["bytes"]) for each in told["partitions"]] == [(0, None)]
 
 
+def test_configs_of_a_topic_that_are_not_told_keep_no_others_from_being_described(run):
+    async def refuse_one(call):
+        response = await call.proceed()
+        for result in response.results:
+            if result.resource_name == "delays":
+                result.error_code, result.configs = Error.TOPIC_AUTHORIZATION_FAILED, []
+        return response
+
+    with Broker() as broker, Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(name, configs={"retention.ms": "5"}) for name in ("flights", "delays")])
+        with broker.intercept("DescribeConfigs", refuse_one):
+            ran = run("topics", "describe", "flights", "delays", "--json", "--bootstrap", broker.bootstrap)
+    assert (ran.code, ran.err) == (0, "")
+    assert [json.loads(line)["configs"] for line in ran.out.splitlines()] == [None, {"retention.ms": "5"}]
+
+
 def test_a_missing_topic_is_not_described(run):
     ran = run("topics", "describe", "missing")
     assert (ran.code, ran.out) == (2, "")

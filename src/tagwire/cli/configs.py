@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from tagwire.cli.completing import resources
-from tagwire.cli.connecting import BOOTSTRAP, connect
+from tagwire.cli.connecting import BOOTSTRAP, UNREACHABLE, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
-from tagwire.errors import ConfigError, Error, KafkaError
+from tagwire.errors import ConfigError, Error, KafkaError, PartlyRefusedError, TagwireError
 from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -170,19 +171,39 @@ def _list(bootstrap: str, as_json: bool) -> None:
 
 
 def _of_all(client: Client) -> dict[ConfigResource, dict[str, ConfigEntry]]:
-    """The configs of all brokers and topics; topics that are deleted meanwhile are left out."""
+    """The configs of all brokers and topics. What cannot be told of some is said beside that of the others; topics that
+    are deleted meanwhile are left out."""
     from tagwire.client import Admin
 
-    while True:
-        known = client.metadata()
-        wanted = [("broker", str(node)) for node in sorted(known.brokers)]
-        wanted += [("topic", name) for name in sorted(known.topics)]
+    admin, known = Admin(client), client.metadata()
+    found: dict[ConfigResource, dict[str, ConfigEntry]] = {}
+    failed: list[TagwireError] = []
+    topics = [("topic", name) for name in sorted(known.topics)]
+    # One by one: a broker that is away, or has another right, is none of the others' business.
+    for node in sorted(known.brokers):
         try:
-            return Admin(client).describe_configs(wanted)
-        except KafkaError as error:
-            is_gone = error.error is Error.UNKNOWN_TOPIC_OR_PARTITION
-            if not is_gone or known.topics.keys() <= client.metadata().topics.keys():
-                raise
+            found |= admin.describe_configs(("broker", str(node)))
+        except (KafkaError, *UNREACHABLE) as error:
+            failed.append(error)
+    try:
+        found |= admin.describe_configs(topics)
+    except PartlyRefusedError as error:
+        found |= error.succeeded
+        failed += _not_gone(client, error.refused)
+    except KafkaError as error:
+        failed += _not_gone(client, dict.fromkeys(topics, error))
+    if failed and not found:
+        raise failed[0]
+    for error in failed:
+        typer.echo(error, err=True)
+    return found
+
+
+def _not_gone(client: Client, refused: Mapping[tuple[str, str], KafkaError]) -> list[KafkaError]:
+    """What is refused of topics that have not been deleted meanwhile."""
+    unknown = {at for at, error in refused.items() if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION}
+    there = client.metadata().topics if unknown else {}
+    return [error for at, error in refused.items() if at not in unknown or at[1] in there]
 
 
 def _row(entry: ConfigEntry) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tagwire.cli import completing
-from tagwire.cli.connecting import BOOTSTRAP, administer
+from tagwire.cli.connecting import BOOTSTRAP, UNREACHABLE, administer
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.terminal import print_json, print_rows, printable
 
@@ -99,7 +99,16 @@ def _level(name: str, text: str) -> int:
 
 def _list(bootstrap: str, as_json: bool) -> None:
     with administer(bootstrap) as admin:
-        told = [admin.describe_features(node) for node in sorted(admin.describe_cluster().brokers)]
+        told, failed = [], []
+        for node in sorted(admin.describe_cluster().brokers):
+            try:
+                told.append(admin.describe_features(node))
+            except UNREACHABLE as error:  # what the others support is worth knowing
+                failed.append(error)
+    if not told:
+        raise failed[0]
+    for error in failed:
+        typer.echo(f"not counted: {error}", err=True)
     newest = max(told, key=lambda one: one.epoch)
     rows = []
     for name in sorted({*newest.finalized, *(name for one in told for name in one.supported)}):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tagwire.cli.terminal import printable
-from tagwire.errors import Error, KafkaError, UnsupportedVersionError
+from tagwire.errors import Error, KafkaError, PartlyRefusedError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from tagwire.client import Admin, Client, TopicMetadata, TopicPartition
@@ -111,7 +111,7 @@ def sizes_of(admin: Admin, topics: list[dict[str, Any]]) -> dict[tuple[str, int]
         if each["leader"] is not None
     }
     try:
-        found = admin.describe_log_dirs(set(leaders.values()), leaders)
+        found = admin.describe_log_dirs(None, leaders)  # of all: one that is away keeps nothing else from being told
     except UnsupportedVersionError:
         return {}
     except KafkaError as error:
@@ -127,16 +127,17 @@ def sizes_of(admin: Admin, topics: list[dict[str, Any]]) -> dict[tuple[str, int]
     }
 
 
-def configs_of(admin: Admin, names: Sequence[str]) -> dict[str, dict[str, str | None]] | None:
-    """What each topic was set to itself; None where a broker does not tell, or not us."""
+def configs_of(admin: Admin, names: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """What each topic was set to itself, without those of which a broker does not tell, or not us."""
     try:
         found = admin.describe_configs([("topic", name) for name in names])
     except UnsupportedVersionError:
-        return None
+        return {}
     except KafkaError as error:
-        if error.error is not Error.TOPIC_AUTHORIZATION_FAILED:
+        refused = error.refused.values() if isinstance(error, PartlyRefusedError) else [error]
+        if any(one.error is not Error.TOPIC_AUTHORIZATION_FAILED for one in refused):
             raise
-        return None
+        found = error.succeeded if isinstance(error, PartlyRefusedError) else {}
     return {
         at.name: {entry.name: entry.value for entry in entries.values() if entry.source == "topic"}
         for at, entries in found.items()

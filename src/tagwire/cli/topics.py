@@ -73,7 +73,7 @@ def describe(names: Names, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = Fal
         admin = Admin(client)
         sizes, configs = sizes_of(admin, found), configs_of(admin, names)
     for topic in found:
-        topic["configs"] = configs and configs[topic["topic"]]
+        topic["configs"] = configs.get(topic["topic"])
         for partition in topic["partitions"]:
             partition["bytes"] = sizes.get((topic["topic"], partition["partition"]))
     if as_json:
