@@ -304,6 +304,17 @@ def test_a_group_that_is_not_of_the_newer_protocol_is_asked_for_as_a_classic_one
     assert admin.describe_groups(["g"])["g"].type == "classic"
 
 
+def test_transactions_that_are_not_open_have_not_been_open_for_long(cluster: FakeCluster, admin: Admin) -> None:
+    kind = messages.ListTransactionsResponse
+    states = [
+        kind.TransactionState(transactional_id=state, producer_id=1, transaction_state=state)
+        for state in ("Empty", "Ongoing", "PrepareAbort", "CompleteCommit")
+    ]
+    cluster.serve({66: (0, 1)}, {"ListTransactions": lambda _: kind(transaction_states=states)})
+    assert [each.state for each in admin.list_transactions(longer_than_ms=0)] == ["Ongoing", "PrepareAbort"]
+    assert len(admin.list_transactions()) == 4
+
+
 def test_disks_are_described_broker_by_broker(cluster: FakeCluster, admin: Admin) -> None:
     kind = messages.DescribeLogDirsResponse
     held = kind.DescribeLogDirsPartition(partition_index=0, partition_size=9, offset_lag=2, is_future_key=True)

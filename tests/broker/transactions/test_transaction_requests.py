@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -441,7 +442,13 @@ def test_transactions_are_listed_and_described(wire, topic):
     assert listed(state_filters=["Ongoing", "Odd"]) == (["tx"], ["Odd"])
     assert listed(state_filters=["PrepareEpochFence"]) == ([], [])  # Kafka's, which no transaction has here
     assert listed(producer_id_filters=[open_one.producer_id]) == (["tx"], [])
-    assert listed(duration_filter=3_600_000) == ([], [])
+    assert listed(duration_filter=3_600_000) == (["idle"], [])  # it began at no time, which is long ago
+    end(wire, open_one)
+    assert describe(wire).transaction_start_time_ms > 0
+    assert listed(duration_filter=3_600_000) == (["idle"], [])
+    time.sleep(0.01)
+    assert listed(duration_filter=0) == (["idle", "tx"], [])
+    add(wire, open_one, 1)
     found = describe(wire)
     assert (found.transaction_state, found.producer_id, found.transaction_timeout_ms) == (
         "Ongoing", open_one.producer_id, 60_000,

@@ -18,6 +18,8 @@ from tagwire.rpc.version_gates import LIST_TRANSACTIONS_DURATION
 # How long a fenced producer's next transaction might take; nobody begins one with the epoch that fencing takes.
 _FENCING_TIMEOUT_MS: Final = 60_000
 
+_OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
@@ -34,7 +36,8 @@ class TransactionDescription:
 
     Attributes:
         timeout_ms: milliseconds after which its coordinator aborts the transaction.
-        started_ms: milliseconds since 1970 UTC; -1 while there is no transaction.
+        started_ms: when the transaction began, or the last one where none is open, in milliseconds since 1970 UTC; -1
+            where there was none since the last producer took the id over.
         partitions: those the transaction has written to.
     """
 
@@ -91,6 +94,8 @@ class Transactions(AdminApi):
                     yield ApiResult("transactions", response.error_code)
                     return
                 for each in response.transaction_states:
+                    if longer_than_ms >= 0 and each.transaction_state not in _OPEN:
+                        continue  # Kafka's brokers look at no more than when the last one began
                     found[each.transactional_id] = TransactionListing(
                         each.transactional_id, each.producer_id, each.transaction_state
                     )
