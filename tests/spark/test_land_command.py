@@ -72,6 +72,13 @@ def test_a_guarded_cluster_is_landed_by_the_properties_of_the_command_line(spark
         (["t", "--storage-option", "a-secret"], "needs NAME=VALUE"),
         (["t", "--catalog-property", "a-secret"], "needs NAME=VALUE"),
         (["t,u", "--table", "a.b"], "--table"),
+        (["t,", "--bootstrap", "127.0.0.1:1"], "'t,' is not TOPIC,TOPIC,...: a name is empty"),
+        (["t,,u", "--bootstrap", "127.0.0.1:1"], "a name is empty"),
+        ([","], "a name is empty"),
+        ([""], "a name is empty"),  # an empty variable of a shell is not the demonstration
+        (["--topic", ""], "a name is empty"),
+        (["--topics-like", "", "--bootstrap", "127.0.0.1:1"], "'--topics-like': matches no topic"),
+        (["t,t", "--bootstrap", "127.0.0.1:1"], "127.0.0.1:1"),
         (["--catalog", "prod"], "--catalog"),
     ],
 )

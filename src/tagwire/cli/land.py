@@ -172,10 +172,13 @@ def land(
     """
     if topic is not None and topic_option is not None:
         raise typer.BadParameter("the topic is named twice", param_hint="'--topic'")
-    topic = topic or topic_option
+    named = named_topics(topic_option if topic is None else topic)
+    topic = named[0] if named else None
     if topic is not None and topics_like_option is not None:
         raise typer.BadParameter("names topics, as TOPIC does", param_hint="'--topics-like'")
-    several = topics_like_option is not None or len(named_topics(topic)) > 1
+    if topics_like_option == "":
+        raise typer.BadParameter("matches no topic", param_hint="'--topics-like'")
+    several = topics_like_option is not None or len(named) > 1
     if catalog_table is not None and several:
         raise typer.BadParameter("several topics are a table each", param_hint="'--table'")
     if topic is None and not several and (catalog or catalog_property or catalog_table):
@@ -238,7 +241,7 @@ def land(
             told = TopicsDisplay(as_json=as_json)
             outcomes = land_topics(
                 bootstrap,
-                wanted or named_topics(topic),
+                wanted or named,
                 to,
                 listener=told.listener,
                 on_topic=told.ended,

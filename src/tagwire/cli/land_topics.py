@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from tagwire.cli.land_display import loss
 from tagwire.cli.terminal import print_json, print_rows, printable
 
@@ -100,5 +102,10 @@ def print_outcomes(outcomes: dict[str, Outcome]) -> None:
 
 
 def named_topics(topic: str | None) -> Sequence[str]:
-    """The topics of `a,b,c`."""
-    return [name.strip() for name in (topic or "").split(",") if name.strip()]
+    """The topics of `a,b,c`, each once. Raises typer.BadParameter where one has no name."""
+    if topic is None:
+        return []
+    names = [name.strip() for name in topic.split(",")]
+    if not all(names):
+        raise typer.BadParameter(f"{topic!r} is not TOPIC,TOPIC,...: a name is empty", param_hint="'TOPIC'")
+    return list(dict.fromkeys(names))
