@@ -15,7 +15,7 @@ from tagwire.capture import Endpoint
 from tagwire.capture.bodies import error_codes, offered, response_of
 from tagwire.capture.connections import CUT, FRAGMENT, LINK, NOT_KAFKA, OUT_OF_STEP, TLS, UNMATCHED, user_of
 
-from .traffic import BROKER, CLIENT, SIX, Talk, asks, ethernet, ip, names, offers, pcap, request, response, seen
+from .traffic import BROKER, CLIENT, SIX, Piece, Talk, asks, ethernet, ip, names, offers, pcap, request, response, seen
 
 Metadata = messages.MetadataRequest
 MetadataAnswer = messages.MetadataResponse
@@ -275,6 +275,59 @@ def test_the_same_ends_may_connect_again() -> None:
     assert names(found) == [*EXPECTED, (18, 3, 1)]
     assert found[-1].software_name == "second"
     assert not losses.counts
+
+
+def test_connections_that_are_written_down_may_all_begin_at_the_same_sequence() -> None:
+    first, second = talk(), Talk().open().client(asks(1, "second")).broker(offers(1))
+    first.pieces.append((False, first.pieces[-1][1] + len(first.pieces[-1][2]), b"", dpkt.tcp.TH_FIN | dpkt.tcp.TH_ACK))
+    found, losses = seen(pcap([*first.packets(), *second.packets()]))
+    assert names(found) == [*EXPECTED, (18, 3, 1)]
+    assert found[-1].software_name == "second"
+    assert not losses.counts
+
+
+def behind_all(pieces: list[Piece]) -> tuple[int, int]:
+    """The sequence after all that the client has sent, and after all that the broker has."""
+    client, broker = (
+        max(sequence + len(payload) for by_client, sequence, payload, _ in pieces if by_client is side)
+        for side in (True, False)
+    )
+    return client, broker
+
+
+@pytest.mark.parametrize("at", range(3, len(talk().pieces)))
+def test_what_began_a_connection_begins_it_once_however_late_it_comes_again(at: int) -> None:
+    spoken = talk()
+    spoken.pieces[at:at] = spoken.pieces[:2]
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == EXPECTED
+    assert all(one.responded >= 0 for one in found)
+    assert not losses.counts
+
+
+@pytest.mark.parametrize("by_client", [True, False], ids=["client", "broker"])
+@pytest.mark.parametrize("off", [-(2**31), -1_000_000, -1, (1 << 30) + 1])
+def test_a_reset_outside_of_the_window_ends_nothing(by_client: bool, off: int) -> None:
+    spoken = talk()
+    begun = spoken.pieces[:5]  # two requests, one of which is answered
+    sequence = behind_all(begun)[not by_client] + off
+    spoken.pieces.insert(5, (by_client, sequence % 2**32, b"", dpkt.tcp.TH_RST))
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == EXPECTED
+    assert all(one.responded >= 0 for one in found)
+    assert not losses.counts
+
+
+@pytest.mark.parametrize("by_client", [True, False], ids=["client", "broker"])
+@pytest.mark.parametrize("off", [0, 1, 100_000])
+def test_a_reset_in_the_window_ends_a_connection(by_client: bool, off: int) -> None:
+    spoken = talk()
+    begun = spoken.pieces[:5]
+    sequence = behind_all(begun)[not by_client] + off
+    spoken.pieces.insert(5, (by_client, sequence, b"", dpkt.tcp.TH_RST))
+    found, _ = seen(pcap(spoken.packets()))
+    assert names(found)[:2] == EXPECTED[:2]
+    assert [one.responded >= 0 for one in found[:2]] == [True, False]
 
 
 def test_data_that_comes_with_the_first_packet_is_read() -> None:

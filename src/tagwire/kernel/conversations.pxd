@@ -29,6 +29,7 @@ cdef class Connection:
     cdef int state
     cdef bint by_higher
     cdef bint has_requested
+    cdef bint is_closing
     cdef int strange
     cdef public bint raw_tokens
     cdef long long used

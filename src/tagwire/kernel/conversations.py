@@ -162,6 +162,7 @@ class Connection:
         self.state = 0  # the watcher's word for what it is
         self.by_higher = False  # whether the client is the higher of the ends
         self.has_requested = False
+        self.is_closing = False
         self.strange = 0
         self.raw_tokens = False
         self.used = 0

@@ -28,7 +28,7 @@ count, as it names no interface."""
 FRAGMENT, CUT, LINK = 0, 1, 2
 """Why a packet cannot be read: rows of `Segments.lost`."""
 
-SYN, RST, ACK, BY_HIGHER = 0x02, 0x04, 0x10, 0x100
+FIN, SYN, RST, ACK, BY_HIGHER = 0x01, 0x02, 0x04, 0x10, 0x100
 """Flags of a segment: TCP's own, and whether its sender is the higher of its ends."""
 
 LAST_SECOND = 253_402_300_799
@@ -37,7 +37,7 @@ LAST_SECOND = 253_402_300_799
 _MAX_PACKET = cython.declare(cython.longlong, 16 << 20)
 _last_second = cython.declare(cython.longlong, LAST_SECOND)
 _tcp_number = cython.declare(cython.int, 6)
-_syn_or_rst = cython.declare(cython.int, SYN | RST)
+_told_without_payload = cython.declare(cython.int, FIN | SYN | RST)
 _by_higher = cython.declare(cython.int, BY_HIGHER)
 _fragment = cython.declare(cython.int, FRAGMENT)
 _cut = cython.declare(cython.int, CUT)
@@ -385,7 +385,7 @@ def _tcp(
         return _cut
     length = max(0, min(end, limit) - payload)
     flags = src[at + 13]
-    if end == payload and not flags & _syn_or_rst:
+    if end == payload and not flags & _told_without_payload:
         return -1
     row = segments.count
     if _is_higher(src, addresses, at, size):

@@ -6,6 +6,7 @@ cdef class Held:
 cdef class Stream:
     cdef Held _held
     cdef bint begun
+    cdef long long _first
     cdef long long _next
     cdef list _waiting
     cdef long long waiting_bytes
@@ -25,6 +26,8 @@ cdef class Stream:
     cdef int begin_frames(self)
     cdef int take_tokens(self, bint bare)
     cdef int begin(self, long long sequence)
+    cdef bint begins_again(self, long long sequence)
+    cdef bint may_end_at(self, long long sequence)
     cdef int add(self, const unsigned char *src, Py_ssize_t start, long long length, long long missing, long long sequence, long long time, long long position)
     cdef int finish(self)
     cdef int let_go(self)

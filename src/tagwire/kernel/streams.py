@@ -33,6 +33,7 @@ _max_waiting_segments = cython.declare(cython.longlong, MAX_WAITING_SEGMENTS)
 _segment_bytes = cython.declare(cython.longlong, SEGMENT_BYTES)
 _mask = cython.declare(cython.longlong, (1 << 32) - 1)
 _half = cython.declare(cython.longlong, 1 << 31)
+_largest_window = cython.declare(cython.longlong, 1 << 30)  # RFC 7323
 _least_frame = cython.declare(cython.longlong, 4)  # a response is a correlation id at least; a bare token may be empty
 
 
@@ -59,6 +60,7 @@ class Stream:
         self._least = _least_frame
         self._max_frame = max_frame
         self.begun = False
+        self._first = -1  # where a SYN has begun it
         self._next = 0
         self._waiting = None
         self.waiting_bytes = 0
@@ -91,12 +93,26 @@ class Stream:
     @cython.cfunc
     def begin(self, sequence: cython.longlong) -> cython.int:
         """A SYN: the next byte is `sequence`. What waited for an earlier connection of the same ends is forgotten."""
+        if self.begins_again(sequence):
+            return 0
         self.begun = True
-        self._next = sequence & _mask
+        self._first = self._next = sequence & _mask
         self._held.size -= self.waiting_bytes
         self.waiting_bytes = 0
         self._waiting = None
         return 0
+
+    @cython.cfunc
+    def begins_again(self, sequence: cython.longlong) -> cython.bint:
+        """Whether a SYN has begun it at `sequence` before: it was sent again, or captured twice."""
+        return self._first == sequence & _mask
+
+    @cython.cfunc
+    def may_end_at(self, sequence: cython.longlong) -> cython.bint:
+        """Whether a RST at `sequence` is in the window of whoever receives it, as large as one can be; any is where
+        nothing of the stream was seen. One that is outside was delayed, or is forged, and ends nothing (RFC 9293)."""
+        ahead: cython.longlong = ((sequence - self._next + _half) & _mask) - _half
+        return not self.begun or 0 <= ahead <= _largest_window
 
     @cython.cfunc
     def add(

@@ -11,6 +11,7 @@ cdef class Watcher:
     cdef dict _known
     cdef long long _clock
     cdef Connection _begin(self, bytes ends, bint by_higher, bint begun)
+    cdef bint _begins_again(self, Connection connection, bint by_higher, long long sequence)
     cdef int _follow(self, Connection connection, bint by_higher, bint begun)
     cdef int _judge(self, Connection connection, const unsigned char *src, Py_ssize_t start, long long length, bint by_higher, long long position)
     cdef bint _is_strange(self, Connection connection, const unsigned char *src, Py_ssize_t start, long long length, long long position)

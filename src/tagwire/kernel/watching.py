@@ -36,6 +36,7 @@ _unknown = cython.declare(cython.int, 0)
 _followed = cython.declare(cython.int, 1)
 _left_alone = cython.declare(cython.int, 2)
 
+_fin = cython.declare(cython.int, 0x01)
 _syn = cython.declare(cython.int, 0x02)
 _rst = cython.declare(cython.int, 0x04)
 _ack = cython.declare(cython.int, 0x10)
@@ -95,6 +96,7 @@ class Watcher:
         index: cython.Py_ssize_t
         flags: cython.int
         by_higher: cython.bint
+        ends_here: cython.bint
         length: cython.longlong
         sequence: cython.longlong
         position: cython.longlong
@@ -109,15 +111,22 @@ class Watcher:
             start = segments._starts[index]
             length = segments._lengths[index]
             position = segments._positions[index]
+            sequence = segments._sequences[index]
             connection = self._known.get(ends)
             self._clock += 1
             if flags & _syn and not flags & _ack:
-                if connection is not None:  # the same ends again, for a new connection
-                    self._end(connection)
-                connection = self._begin(ends, by_higher, True)
+                if connection is None:
+                    connection = self._begin(ends, by_higher, True)
+                elif not self._begins_again(connection, by_higher, sequence + 1):
+                    self._end(connection)  # the same ends again, for a new connection
+                    connection = self._begin(ends, by_higher, True)
             elif connection is None:
+                if not length and not segments._missing[index]:
+                    continue  # it ends one that is not known
                 connection = self._begin(ends, by_higher, False)
             connection.used = self._clock
+            if flags & _fin:
+                connection.is_closing = True
             if connection.state == _unknown and length:
                 self._judge(connection, src, start, length, by_higher, position)
             if connection.state != _followed:
@@ -127,13 +136,13 @@ class Watcher:
                 if self._is_strange(connection, src, start, length, position):
                     continue
             stream = connection.requests if by_higher == connection.by_higher else connection.responses
-            sequence = segments._sequences[index]
             if flags & _syn:
                 sequence += 1  # it counts as a byte
                 stream.begin(sequence)
+            ends_here = (flags & _rst) != 0 and stream.may_end_at(sequence)
             if length or segments._missing[index]:
                 stream.add(src, start, length, segments._missing[index], sequence, segments._times[index], position)
-            if flags & _rst:
+            if ends_here:
                 self._end(connection)
             if self._capture.held.size > self._max_held:
                 self._let_go()
@@ -157,6 +166,17 @@ class Watcher:
         if len(self._known) > self._max_connections:
             self._forget_oldest()
         return connection
+
+    @cython.cfunc
+    def _begins_again(self, connection: Connection, by_higher: cython.bint, sequence: cython.longlong) -> cython.bint:
+        """Whether a SYN, after which `sequence` is next, is one more copy of the one that has begun a connection. What
+        is not captured but written down may begin each of them at the same sequence: a FIN comes before it then."""
+        return (
+            connection.state == _followed
+            and not connection.is_closing
+            and by_higher == connection.by_higher
+            and connection.requests.begins_again(sequence)
+        )
 
     @cython.cfunc
     def _follow(self, connection: Connection, by_higher: cython.bint, begun: cython.bint) -> cython.int:
