@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tagwire.broker import Broker
+from tagwire.client import Admin
+from tagwire.errors import KafkaError
 from tagwire.records import Record
 from tagwire.spark.source.offset_reader import OffsetReader
 from tagwire.spark.source.topic import TopicDataSource
@@ -13,6 +15,8 @@ from tagwire.spark.source.unlimited_stream import UnlimitedStreamReader
 from .conftest import Produce
 
 NOON = 1_372_939_200_000
+
+ELSE_LATEST = {"startingOffsetsByTimestampStrategy": "latest"}
 
 
 @pytest.fixture
@@ -63,3 +67,53 @@ def test_a_stream_starts_at_the_first_record_of_its_time_though_it_came_after_th
         assert reader.initialOffset() == {written_to: {"0": 4}}
     finally:
         reader.stop()
+
+
+@pytest.fixture
+def one_that_goes(broker: Broker, topic: str, produce: Produce, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A topic of three records whose neighbour is deleted when it was listed and is to be asked for times."""
+    produce(topic, {0: [Record(b"k", b"v", (), NOON)] * 3})
+    produce(f"{topic}-gone", {0: [Record(b"k", b"v", (), NOON)]})
+    asked = OffsetReader.fetch_timestamp_offsets
+
+    def later(reader: OffsetReader, times: dict) -> dict:
+        monkeypatch.setattr(OffsetReader, "fetch_timestamp_offsets", asked)
+        with Admin(broker.bootstrap) as admin:
+            admin.delete_topics([f"{topic}-gone"])
+        return asked(reader, times)
+
+    monkeypatch.setattr(OffsetReader, "fetch_timestamp_offsets", later)
+    return topic
+
+
+@pytest.mark.parametrize("option", ["startingTimestamp", "endingTimestamp"])
+def test_a_read_of_a_pattern_leaves_out_a_topic_that_is_deleted_before_it_is_asked_for_its_times(
+    broker: Broker, one_that_goes: str, option: str
+) -> None:
+    options = {
+        "subscribePattern": f"{one_that_goes}.*",
+        option: str(NOON if option == "startingTimestamp" else NOON + 1),
+    }
+    options |= ELSE_LATEST
+    found = TopicDataSource({"kafka.bootstrap.servers": broker.bootstrap, **options})
+    tasks = found.reader(found.schema()).partitions()
+    assert [piece for task in tasks for piece in task.value] == [(one_that_goes, 0, 0, 3)]
+
+
+def test_a_stream_of_a_pattern_leaves_out_a_topic_that_is_deleted_before_it_is_asked_for_its_times(
+    broker: Broker, one_that_goes: str
+) -> None:
+    options = {"subscribePattern": f"{one_that_goes}.*", "startingTimestamp": str(NOON), **ELSE_LATEST}
+    found = TopicDataSource({"kafka.bootstrap.servers": broker.bootstrap, **options})
+    reader = found.streamReader(found.schema())
+    assert reader.initialOffset() == {one_that_goes: {"0": 0, "1": 0}}
+    reader.stop()
+
+
+def test_a_topic_that_is_named_and_deleted_before_it_is_asked_for_its_times_is_an_error(
+    broker: Broker, one_that_goes: str
+) -> None:
+    options = {"subscribe": f"{one_that_goes},{one_that_goes}-gone", "startingTimestamp": str(NOON), **ELSE_LATEST}
+    found = TopicDataSource({"kafka.bootstrap.servers": broker.bootstrap, **options})
+    with pytest.raises(KafkaError, match=rf"UNKNOWN_TOPIC_OR_PARTITION .*{one_that_goes}-gone"):
+        found.reader(found.schema()).partitions()

@@ -67,6 +67,20 @@ class OffsetReader:
 
         return self._with_retries(request)
 
+    def planned(self, plan: Callable[[Offsets, Offsets], Result]) -> Result:
+        """What `plan` makes of the available offsets, which it asks more about: planned anew where a topic was deleted
+        meanwhile that is not selected any more then. Raises as `available_offsets` and `plan`."""
+        while True:
+            earliest, latest = self.available_offsets()
+            try:
+                return plan(earliest, latest)
+            except KafkaError as error:
+                if (
+                    error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION
+                    or self.available_offsets()[1].keys() == latest.keys()
+                ):
+                    raise
+
     def resolved(self, bound: OffsetLimit, option: str, earliest: Offsets, latest: Offsets) -> Offsets:
         """The offset that `bound` means for each partition: see `resolve`.
 

@@ -27,6 +27,7 @@ from tagwire.errors import ConfigError, TagwireError
 from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.filter_pushdown import PushedFilters, accept_filters
 from tagwire.spark.sink.options import parse as parse_sink
+from tagwire.spark.source.offset_limits import Offsets
 from tagwire.spark.source.offsets import OffsetRange, backwards, outside, plan
 from tagwire.spark.source.options import TopicOptions, batch_bounds, parse
 from tagwire.spark.source.partition_reader import PartitionReader
@@ -122,12 +123,11 @@ class TopicReader(PartitionReader, DataSourceReader):
             KafkaError, ConnectError: as the brokers respond.
         """
         try:
-            return self.tasks(self._planned())
+            return self.tasks(self.offset_reader.planned(self._planned))
         finally:
             self.offset_reader.close()
 
-    def _planned(self) -> list[OffsetRange]:
-        earliest, latest = self.offset_reader.available_offsets()
+    def _planned(self, earliest: Offsets, latest: Offsets) -> list[OffsetRange]:
         start = self.offset_reader.resolved(self.starting, "startingOffsets", earliest, latest)
         end = self.offset_reader.resolved(self.ending, "endingOffsets", earliest, latest)
         start, early = outside(start, "startingOffsets", earliest, latest)

@@ -65,7 +65,9 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         Raises:
             ConfigError: startingOffsets does not fit the partitions, or the broker does not hold it (failOnDataLoss).
         """
-        earliest, latest = self.offset_reader.available_offsets()
+        return self.offset_reader.planned(self._initial_offset)
+
+    def _initial_offset(self, earliest: Offsets, latest: Offsets) -> Document:
         start = self.offset_reader.resolved(self.starting, "startingOffsets", earliest, latest)
         start, lost = outside(start, "startingOffsets", earliest, latest)
         if lost and self.options.fail_on_data_loss:
