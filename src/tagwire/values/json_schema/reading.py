@@ -168,7 +168,8 @@ def _finished(found: pa.Array, shape: Shape) -> pa.Array:
             found = found.take(pa.array(range(len(found)), pa.int64()))
     nulls = found.is_null() if found.null_count else None
     if shape.kind == shapes.STRUCT:
-        columns = [_finished(found.field(place), one.shape) for place, one in enumerate(shape.properties)]
+        # Under a null `field` has what `pa.array` put there, which may be the text "".
+        columns = [_finished(column, one.shape) for column, one in zip(found.flatten(), shape.properties)]
         return pa.StructArray.from_arrays(columns, fields=list(shape.type), mask=nulls)
     if shape.kind == shapes.MAP:
         assert shape.item is not None
