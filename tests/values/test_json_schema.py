@@ -477,6 +477,14 @@ def test_large_bodies_are_read_as_others_are() -> None:
         assert decoder.decode(bodies.cast(pa.large_binary())) == decoder.decode(bodies)
 
 
+def test_a_null_that_stands_over_items_is_written_as_one_and_makes_no_other_row_bad() -> None:
+    lists = pa.array([["a"], ["b", None], ["c"], ["d", None]], pa.list_(pa.string()))
+    column = pa.StructArray.from_arrays([lists], ["l"], mask=pa.array([True, False, True, False]))
+    text = {"type": ["object", "null"], "properties": {"l": {"type": "array", "items": STRING}}}
+    assert encoded(text, column) == ([None] * 4, [False, True, False, True])
+    assert encoded(text, column.slice(2)) == ([None] * 2, [False, True])
+
+
 def test_no_bodies_give_an_empty_column() -> None:
     for text in (PLAIN, WITH_MAP, INTEGER):
         assert decoded(text) == ([], [])

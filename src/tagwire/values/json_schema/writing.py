@@ -188,7 +188,8 @@ def _joined(
     nulls = column.is_null() if column.null_count else None
     found = pc.binary_join(pa.ListArray.from_arrays(offsets, texts, mask=nulls), ",")
     if bad is not None:
-        parents = pc.list_parent_indices(column).filter(bad)
+        # Of the column itself a null may stand over items, which count for the parents and are not among the texts.
+        parents = pc.list_parent_indices(pa.ListArray.from_arrays(offsets, texts)).filter(bad)
         bad = pc.is_in(pa.array(range(len(column)), pa.int64()), parents.cast(pa.int64()))
     return _Written(found, bad, before, after)
 
