@@ -29,7 +29,7 @@ class LogDirectory:
 
     def append(self, records: Sequence[Record], **options: Any) -> int:
         """Appends a batch; the offset of its first record."""
-        return self._append(write(records, base_offset=self.next, **options))
+        return self.append_bytes(write(records, base_offset=self.next, **options))
 
     def numbered(self, count: int, **options: Any) -> int:
         """Appends a batch of `count` records whose values are their offsets."""
@@ -39,12 +39,15 @@ class LogDirectory:
     def end_transaction(self, producer: int, first: int, *, commit: bool) -> None:
         """Appends a marker; of an aborted transaction also the entry in the `.txnindex`."""
         marker = {"coordinator_epoch": 0, "producer_epoch": 0, "timestamp": NOON}
-        at = self._append(write_end_transaction(commit=commit, producer_id=producer, base_offset=self.next, **marker))
+        at = self.append_bytes(
+            write_end_transaction(commit=commit, producer_id=producer, base_offset=self.next, **marker)
+        )
         if not commit:
             with open(self.segment.with_suffix(".txnindex"), "ab") as index:
                 index.write(struct.pack(">hqqqq", 0, producer, first, at, at + 1))
 
-    def _append(self, data: bytes) -> int:
+    def append_bytes(self, data: bytes) -> int:
+        """Appends a batch; its first offset."""
         at, position = self.next, self.segment.stat().st_size
         with open(self.segment, "ab") as file:
             file.write(data)

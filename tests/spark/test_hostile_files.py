@@ -82,7 +82,7 @@ def test_committed_offsets_and_times_that_can_be_none_are_null(tmp_path: Path) -
     key = (1).to_bytes(2, "big") + kind[0](group="g", topic="t", partition=0).encode(0)
     value = (3).to_bytes(2, "big") + kind[1](offset=-(2**63), commit_timestamp=FARTHEST).encode(3)
     log = LogDirectory(tmp_path, "__consumer_offsets-0")
-    log._append(write([Record(key, value, timestamp=NOON)]))
+    log.append_bytes(write([Record(key, value, timestamp=NOON)]))
     (at,) = logs_at(log.path)
     rows = list(rows_of("offsets", at, lambda topic, partition: FARTHEST, drop=False))
     assert [(row["offset"], row["committed"], row["lag"]) for row in rows] == [(-(2**63), None, None)]

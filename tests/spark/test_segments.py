@@ -11,9 +11,11 @@ from pyspark.sql.types import StructType
 
 from tagwire import messages
 from tagwire.errors import ConfigError, CorruptRecordError, StorageError
-from tagwire.records import Record
+from tagwire.records import Record, rewrite, write
+from tagwire.records import read as read_batches
 from tagwire.spark.columns import topic_schema
 from tagwire.spark.failure import reason
+from tagwire.spark.segments.source import SegmentsDataSource
 
 from .log_files import NOON, LogDirectory, transactional
 
@@ -151,6 +153,39 @@ def test_committed_records_are_told_from_aborted_and_open_ones(spark, tmp_path):
     for size in ("1", "1000000"):  # a task for each batch, and one for each segment
         seen = offsets(read(spark, tmp_path, isolation="read_committed", maxPartitionBytes=size))
         assert seen == [0, 1, 4, 5, 8, 9, 11]
+
+
+def test_aborted_records_are_known_by_their_markers_where_segments_were_copied_alone(tmp_path):
+    log = LogDirectory(tmp_path / "there", "t-0")
+    log.numbered(1)
+    aborted = log.numbered(2, **transactional(7))
+    committed = log.numbered(1, **transactional(8))
+    log.roll()
+    log.end_transaction(7, aborted, commit=False)
+    log.end_transaction(8, committed, commit=True)
+    log.numbered(1, **transactional(7))
+    log.end_transaction(7, log.next - 1, commit=True)
+    copy = tmp_path / "copy" / "t-0"
+    copy.mkdir(parents=True)
+    for segment in log.path.glob("*.log"):
+        shutil.copy(segment, copy)
+    assert committed_offsets(log.path) == committed_offsets(copy) == [0, 3, 6]
+
+
+def test_what_compaction_has_emptied_opens_no_transaction(tmp_path):
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(1)
+    (batch,) = read_batches(write([Record(b"k", b"v")], base_offset=log.next, **transactional(7)))
+    log.append_bytes(rewrite(batch, []))  # the last of its producer, whose marker went
+    log.numbered(1)
+    assert committed_offsets(log.path) == [0, 2]
+
+
+def committed_offsets(path: Path) -> list[int]:
+    source = SegmentsDataSource({"path": str(path), "isolation": "read_committed"})
+    reader = source.reader(source.schema())
+    batches = [batch for task in reader.partitions() for batch in reader.read(task)]
+    return sorted(offset for batch in batches for offset in batch.column("offset").to_pylist())
 
 
 def offset_commit(group: str, topic: str, partition: int, offset: int | None) -> Record:

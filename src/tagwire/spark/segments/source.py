@@ -35,7 +35,7 @@ from tagwire.spark.segments.file_splits import PartitionLog, file_splits, partit
 from tagwire.spark.segments.internal_state import SCHEMAS, rows_of
 from tagwire.spark.segments.options import BATCHES, COMMITTED, RECORDS, SegmentOptions, parse_segment_options
 from tagwire.spark.segments.read import BATCH_SCHEMA, RecordSelection, headers, read_batches, read_records
-from tagwire.spark.segments.transactions import stable_end
+from tagwire.spark.segments.transactions import transactions_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,13 +101,13 @@ class RecordsReader(DataSourceReader):
             if topic is not None and index is not None and not pushed_filters.selects(TopicPartition(topic, index)):
                 continue
             committed = self.options.isolation == COMMITTED
-            aborted = tuple(log.aborted()) if committed else None
-            ends = [stable_end(log, drop=self.options.drop) if committed else None, pushed_filters.end_offset]
+            known = transactions_of(log, drop=self.options.drop) if committed else None
+            ends = [None if known is None else known.stable_end, pushed_filters.end_offset]
             wanted = RecordSelection(
                 self.row_converter.columns,
                 start_offset=pushed_filters.start_offset,
                 end_offset=min((end for end in ends if end is not None), default=None),
-                aborted=aborted,
+                aborted=None if known is None else known.aborted,
                 drop=self.options.drop,
                 dialect=self.options.dialect,
                 register=self.options.register,

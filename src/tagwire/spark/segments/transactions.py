@@ -1,46 +1,69 @@
-"""Up to where a partition's files are stable: before the first record of a transaction that has not ended."""
+"""What a partition's files tell of transactions: which were aborted, and up to where all have ended."""
 
 from __future__ import annotations
 
+from typing import Final, NamedTuple
+
 from tagwire.errors import DecodeError, UnsupportedVersionError
-from tagwire.records.control import MARKERS
+from tagwire.records.control import MARKERS, UNKNOWN
 from tagwire.records.files import kind_of
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.producer_snapshot import read_producer_snapshot
+from tagwire.records.files.transaction_index import AbortedTransaction
 from tagwire.spark.segments.file_splits import PartitionLog
 from tagwire.spark.segments.read import headers, marker
 
+_ABORT: Final = "ABORT"
 
-def stable_end(log: PartitionLog, *, drop: bool) -> int | None:
-    """The first offset of the oldest transaction that is open where the files end; None where none is.
 
-    Goes from the newest producer snapshot on, which says what was open before it; without one through all files.
+class Transactions(NamedTuple):
+    """What is known of a partition's transactions.
+
+    Attributes:
+        stable_end: the first offset of the oldest that is open where the files end; None where none is.
+        aborted: those that were aborted.
+    """
+
+    stable_end: int | None
+    aborted: tuple[AbortedTransaction, ...]
+
+
+def transactions_of(log: PartitionLog, *, drop: bool) -> Transactions:
+    """What `.txnindex` files tell, and the files themselves from the newest producer snapshot on, which says what was
+    open before it; without one all files. So segments are enough that were copied without what stands beside them.
 
     Raises:
         CorruptRecordError, StorageError: the files after the snapshot cannot be read.
     """
+    aborted = {(each.producer_id, each.last_offset): each for each in log.aborted()}
     first, opened = _snapshot(log)
     for file, following in zip(log.files, (*log.files[1:], None)):
         if following is not None and following.base_offset <= first:
             continue
         for header, batch in headers(file, 0, file.size, drop=drop):
-            if header.last_offset < first or not header.is_transactional:
+            producer, last = header.producer_id, header.last_offset
+            # Compaction has emptied what has none: its transaction has ended, and its marker may be gone.
+            if last < first or not header.is_transactional or not header.count:
                 continue
             if not header.is_control:
-                opened.setdefault(header.producer_id, header.base_offset)
-            elif _ends(batch, drop=drop):
-                opened.pop(header.producer_id, None)
-    return min(opened.values(), default=None)
+                opened.setdefault(producer, header.base_offset)
+            elif (end := _end(batch, drop=drop)) is not None:
+                begun = opened.pop(producer, None)
+                if end == _ABORT and begun is not None:
+                    aborted.setdefault((producer, last), AbortedTransaction(producer, begun, last, -1))
+    return Transactions(min(opened.values(), default=None), tuple(aborted.values()))
 
 
-def _ends(batch: memoryview, *, drop: bool) -> bool:
-    """Whether a control batch of a transaction is a marker; one that is broken is, with `drop`: what else can it be."""
+def _end(batch: memoryview, *, drop: bool) -> str | None:
+    """How a control batch of a transaction ends it, None where it does not; one that is broken does, with `drop`: what
+    else can it be."""
     try:
-        return marker(batch) in MARKERS
+        kind = marker(batch)
     except (DecodeError, UnsupportedVersionError):
         if not drop:
             raise
-        return True
+        return UNKNOWN
+    return kind if kind in MARKERS else None
 
 
 def _snapshot(log: PartitionLog) -> tuple[int, dict[int, int]]:
