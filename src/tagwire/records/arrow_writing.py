@@ -31,8 +31,8 @@ def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
     cut to milliseconds. headers: list<struct<key, value>> of binary or string, a list of any kind or a map; a null
     list is no headers. `batches_from_arrow` bounds how many rows go into one batch.
 
-    Raises EncodeError for a column of another type or that is there twice, naming it, for a row that cannot be written (a null header key, a
-    timestamp below -1), or when the batch passes 2 GiB; ConfigError as `write` does.
+    Raises EncodeError for a column of another type or that is there twice, naming it, for a row that cannot be written
+    (a null header key, a timestamp below -1), or when the batch passes 2 GiB; ConfigError as `write` does.
     """
     check(options)
     if not batch.num_rows:
