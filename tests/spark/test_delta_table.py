@@ -383,6 +383,21 @@ def test_values_of_partitions_are_those_of_a_file_and_not_of_others_of_its_name(
     assert table.files() == [tmp_path / path for path in days.values()]
 
 
+def test_files_that_another_engine_wrote_are_found_whatever_the_values_of_their_partitions(tmp_path):
+    out = tmp_path / "a b#ü"
+    tenants = ["a b", "ü%20", "x/y", "a:b", "+", "%41", "", None]
+    for _ in range(2):
+        rows = pa.table({"n": pa.array(range(len(tenants))), "tenant": pa.array(tenants, pa.string())})
+        deltalake.write_deltalake(out, rows, mode="append", partition_by=["tenant"])
+    deltalake.DeltaTable(out).optimize.compact()
+    table = DeltaTable(out)
+    files = table.files()
+    assert all(path.is_file() for path in files)
+    values = table.partition_values()
+    assert set(values) == set(files)
+    assert {told["tenant"] for told in values.values()} == set(tenants) - {""}
+
+
 def test_what_is_expired_of_the_log_is_looked_for_now_and_then_and_not_by_each_commit(tmp_path, monkeypatch):
     asked, real = [], deltalake.DeltaTable.create_write_transaction
 

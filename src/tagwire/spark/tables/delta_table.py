@@ -151,18 +151,12 @@ class DeltaTable(MarkedTable):
 
     def partition_values(self) -> Mapping[Path, Mapping[str, str | None]]:
         table = None if self._out is None else self._loaded()
-        if self._out is None or table is None:
-            return {}
-        import pyarrow as pa
-
-        with self._refusals():
-            files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        names = table.metadata().partition_columns
+        names = [] if table is None else table.metadata().partition_columns
         return {
-            self._out / unquote(file["path"]): {
+            path: {
                 name: None if file[f"partition.{name}"] is None else str(file[f"partition.{name}"]) for name in names
             }
-            for file in files
+            for path, file in self._added(table)
         }
 
     def destination(self, batch: int) -> Destination:
@@ -244,8 +238,18 @@ class DeltaTable(MarkedTable):
             return Totals(table.count(), files.num_rows, pc.sum(files["size_bytes"]).as_py() or 0)
 
     def files(self) -> list[Path]:
-        table = None if self._out is None else self._loaded()
-        return [] if table is None else sorted(Path(unquote(uri)) for uri in table.file_uris())
+        return sorted(path for path, _ in self._added(None if self._out is None else self._loaded()))
+
+    def _added(self, table: Any) -> list[tuple[Path, Mapping[str, Any]]]:
+        """The files of a snapshot on this machine, each with what the log says of it."""
+        if self._out is None or table is None:
+            return []
+        import pyarrow as pa
+
+        with self._refusals():
+            files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        # Not by its URIs, of which one part is quoted and the other is not.
+        return [(self._out / unquote(file["path"]), file) for file in files]
 
     def has_deletes(self) -> bool:
         table = self._loaded()
