@@ -94,6 +94,36 @@ def test_a_connection_met_in_the_middle_is_followed_from_its_next_request() -> N
     assert sum(losses.counts.values()) <= 1
 
 
+@pytest.mark.parametrize("first", [5, 12, 3 << 16 | 5, 70_000])
+@pytest.mark.parametrize("times", [1, 2], ids=["each packet once", "each packet twice"])
+def test_a_response_that_is_seen_first_is_not_taken_for_a_request_whatever_its_correlation_id(
+    first: int, times: int
+) -> None:
+    """Its number stands where a request has its API and version, and zeros where that has an empty client id."""
+    spoken = Talk()
+    for number in range(first, first + 3):
+        spoken.broker(response(messages.FetchResponse(), 12, number))
+        spoken.client(request(messages.FetchRequest(), 12, number + 1))
+    found, losses = seen(pcap([packet for packet in spoken.packets() for _ in range(times)]))
+    assert names(found) == [(1, 12, first + at) for at in (1, 2, 3)]
+    assert {one.client for one in found} == {Endpoint(*CLIENT)}
+    assert not losses.counts
+
+
+@pytest.mark.parametrize("client_id", ["", None])
+def test_a_client_without_a_name_is_known_in_the_middle_of_a_connection_by_its_second_request(
+    client_id: str | None,
+) -> None:
+    spoken = Talk()
+    for number in (7, 8, 9):
+        spoken.client(request(Metadata(topics=None), 12, number, client_id))
+        spoken.broker(response(MetadataAnswer(), 12, number))
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == [(3, 12, 8), (3, 12, 9)]
+    assert {(one.client, one.header.client_id) for one in found} == {(Endpoint(*CLIENT), client_id)}
+    assert sum(losses.counts.values()) <= 1
+
+
 def test_a_request_whose_header_has_no_client_id_is_told_without_one_also_in_the_middle_of_a_connection() -> None:
     shutdown = messages.ControlledShutdownRequest(broker_id=0x7FFF_0001)  # which would be too long a client id
     spoken = Talk().client(request(shutdown, 0, 1)).broker(response(messages.ControlledShutdownResponse(), 0, 1))

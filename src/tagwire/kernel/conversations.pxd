@@ -31,6 +31,7 @@ cdef class Connection:
     cdef bint has_requested
     cdef bint is_closing
     cdef int strange
+    cdef bytes likely
     cdef public bint raw_tokens
     cdef long long used
     cdef long long last_position
@@ -64,6 +65,7 @@ cdef class Capture:
     cdef Requests requests(self, Connection connection)
     cdef Responses responses(self, Connection connection)
     cdef bint has_client_id(self, int api, int version)
+    cdef bytes nameless_request(self, const unsigned char *src, Py_ssize_t at, bint by_higher)
     cdef bint looks_like_request(self, const unsigned char *src, Py_ssize_t at, long long length)
     cdef bint looks_like_header(self, const unsigned char *src, Py_ssize_t at, long long length, long long size)
     cdef int emit(self, InFlightRequest request, long long responded, long long response_bytes, bytes response)

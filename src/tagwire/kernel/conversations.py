@@ -164,6 +164,7 @@ class Connection:
         self.has_requested = False
         self.is_closing = False
         self.strange = 0
+        self.likely = None  # what may have been a request, before it is known which end is the client
         self.raw_tokens = False
         self.used = 0
         self.last_position = 0
@@ -387,6 +388,17 @@ class Capture:
     def has_client_id(self, api: cython.int, version: cython.int) -> cython.bint:
         """Whether the header of a request has a client id; every header but the oldest has."""
         return not 0 <= api < len(self._apis) or version >= self._apis[api] - 1
+
+    @cython.cfunc
+    def nameless_request(
+        self, src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, by_higher: cython.bint
+    ) -> bytes:
+        """Of what looks like a request without the name of its client: who sent it, its API and version, its
+        correlation id; None where it has a name. A response looks the same where its correlation id is one of few
+        numbers: that stands where a request has API and version, and is followed by zeros."""
+        if not self.has_client_id(_int16(src, at + 4), _int16(src, at + 6)) or _int16(src, at + 12) > 0:
+            return None
+        return (b"h" if by_higher else b"l") + _bytes(src, at + 4, 8)
 
     @cython.cfunc
     def looks_like_request(

@@ -201,11 +201,17 @@ class Watcher:
         position: cython.longlong,
     ) -> cython.int:
         """What a segment tells of a connection that was met in the middle."""
+        likely: bytes = connection.likely
+        nameless: bytes
         if _is_tls(src, start, length):
             self._capture.lose(_tls, position, 1)
             connection.state = _left_alone
         elif self._capture.looks_like_request(src, start, length):
-            self._follow(connection, by_higher, False)
+            nameless = self._capture.nameless_request(src, start, by_higher)
+            # Requests go on in the same version; of responses the number that was taken for it counts up.
+            if nameless is None or (likely is not None and nameless[:5] == likely[:5] and nameless != likely):
+                self._follow(connection, by_higher, False)
+            connection.likely = nameless
         else:
             connection.strange += 1
             if connection.strange >= _strange_segments:
