@@ -19,7 +19,7 @@ FETCH_TAGGED_FIELDS: Final = 12
 
 PRODUCE_TRANSACTION_ABORTABLE: Final = 11
 TXN_OFFSET_COMMIT_TRANSACTION_ABORTABLE: Final = 4
-"""TRANSACTION_ABORTABLE is the error of what is in no open transaction, which is INVALID_TXN_STATE before it (KIP-890)."""
+"""TRANSACTION_ABORTABLE is the error of what is in no open transaction, and INVALID_TXN_STATE before (KIP-890)."""
 
 PRODUCE_TRANSACTION_V2: Final = 12
 TXN_OFFSET_COMMIT_TRANSACTION_V2: Final = 5
@@ -82,9 +82,6 @@ JOIN_GROUP_MEMBER_ID_REQUIRED: Final = 4
 
 JOIN_GROUP_NULLABLE_PROTOCOL: Final = 7
 """The response may name no protocol (KIP-559)."""
-
-SYNC_GROUP_PROTOCOL: Final = 5
-"""Every member says which protocol it takes to be chosen (KIP-559)."""
 
 JOIN_GROUP_SKIP_ASSIGNMENT: Final = 9
 """A static leader may be told to skip the assignment (KIP-814)."""
