@@ -208,6 +208,7 @@ def test_an_offset_outside_an_open_transaction_is_refused_for_that_before_its_me
     who = initialize(wire)
     assert commit_offset(wire, who, 1, generation=7) is Error.TRANSACTION_ABORTABLE
     assert commit_offset(wire, who, 1, metadata="m" * 5000) is Error.TRANSACTION_ABORTABLE
+    assert commit_offset(wire, who, 1, group="") is Error.INVALID_GROUP_ID
     assert add_offsets(wire, who) is Error.NONE
     assert commit_offset(wire, who, 1, generation=7) is Error.ILLEGAL_GENERATION
     assert commit_offset(wire, who, 1, metadata="m" * 5000) is Error.OFFSET_METADATA_TOO_LARGE

@@ -35,6 +35,8 @@ async def txn_offset_commit(call: Call[Request]) -> Response:
     request = call.request
     offsets, outcomes = sort_offsets(call.broker, request.topics)
     try:
+        if not request.group_id:
+            raise KafkaError(Error.INVALID_GROUP_ID)
         check_open = partial(
             call.broker.transactions.check_batch,
             request.transactional_id,
@@ -75,7 +77,7 @@ def _check_member(call: Call[Request], partitions: Iterable[TopicPartition]) -> 
     request = call.request
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     # A producer that does not say which member it is takes the risk that the group has moved on.
-    if generation >= 0 or member_id or request.group_instance_id is not None or not request.group_id:
+    if generation >= 0 or member_id or request.group_instance_id is not None:
         call.broker.groups.check_commit(
             request.group_id, member_id, request.group_instance_id, generation, None, partitions
         )
