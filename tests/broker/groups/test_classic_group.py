@@ -265,6 +265,14 @@ def test_a_member_that_shares_no_protocol_or_is_of_another_kind_is_refused(talk)
     assert talk.group.state is State.STABLE
 
 
+def test_the_only_member_comes_again_as_what_it_was(talk):
+    talk.stable("a")
+    for wrong in ({"protocols": (("other", b""),)}, {"kind": "connect"}):
+        assert talk.join("a", talk.id_of("a"), **wrong).error is Error.INCONSISTENT_GROUP_PROTOCOL
+    assert talk.group.protocol_type == "consumer"
+    assert talk.group.state is State.STABLE
+
+
 def test_a_group_that_is_empty_takes_another_kind_of_member(talk):
     talk.stable("a")
     talk.leave("a-0")

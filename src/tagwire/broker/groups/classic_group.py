@@ -303,13 +303,11 @@ class ClassicGroup:
     def _check_joining(self, joining: Joining) -> None:
         if not MIN_SESSION_TIMEOUT_MS <= joining.session_timeout_ms <= MAX_SESSION_TIMEOUT_MS:
             raise KafkaError(Error.INVALID_SESSION_TIMEOUT)
-        others = [m for m in self.members.values() if m.member_id != joining.member_id]
-        if joining.instance_id is not None:
-            others = [member for member in others if member.instance_id != joining.instance_id]
+        members = self.members.values()  # also who comes again, as it was: it changes what all are agreed on as little
         spoken = {name for name, _ in joining.protocols}
         if not joining.protocol_type or not spoken:
             raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
-        if others and (joining.protocol_type != self.protocol_type or not spoken & self._spoken_by_all(others)):
+        if members and (joining.protocol_type != self.protocol_type or not spoken & self._spoken_by_all(members)):
             raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
         growth = self.growth_of(joining)
         if growth > 0 and self.held_bytes + growth > MAX_GROUP_BYTES:
