@@ -360,10 +360,8 @@ class Groups(OffsetCommits):
         """Delete a group without members, and its offsets.
 
         Raises:
-            KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, INVALID_GROUP_ID, COORDINATOR_NOT_AVAILABLE.
+            KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, COORDINATOR_NOT_AVAILABLE.
         """
-        if not group_id:
-            raise KafkaError(Error.INVALID_GROUP_ID)
         await self._serial.run(group_id, self._delete(group_id))
 
     async def _delete(self, group_id: str) -> None:
