@@ -83,6 +83,9 @@ JOIN_GROUP_MEMBER_ID_REQUIRED: Final = 4
 JOIN_GROUP_NULLABLE_PROTOCOL: Final = 7
 """The response may name no protocol (KIP-559)."""
 
+SYNC_GROUP_PROTOCOL: Final = 5
+"""Every member says which protocol it takes to be chosen (KIP-559)."""
+
 JOIN_GROUP_SKIP_ASSIGNMENT: Final = 9
 """A static leader may be told to skip the assignment (KIP-814)."""
 
