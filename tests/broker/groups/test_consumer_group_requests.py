@@ -95,8 +95,10 @@ def test_a_member_joins_heartbeats_and_leaves_in_every_version(wire, topic, vers
     assert found.client_host == "/127.0.0.1"
     assert found.assignment == found.target_assignment
     assert [(one.topic_name, one.partitions) for one in found.assignment.topic_partitions] == [("t", [0, 1])]
+    assert found.subscribed_topic_regex == ""
     assert found.member_type == (1 if version else -1)
-    assert say(wire, member, version, member_epoch=-1).member_epoch == -1
+    gone = say(wire, member, version, member_epoch=-1)
+    assert (gone.member_epoch, gone.heartbeat_interval_ms) == (-1, 0)
     assert described(wire).group_state == "Empty"
 
 

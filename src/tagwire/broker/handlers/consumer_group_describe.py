@@ -62,7 +62,7 @@ def _member(call: Call[Request], group: ConsumerGroup, member: ConsumerMember) -
         client_id=said.client_id,
         client_host=said.client_host,
         subscribed_topic_names=sorted(said.topics),
-        subscribed_topic_regex=said.regex or None,
+        subscribed_topic_regex=said.regex or "",
         assignment=_assignment(call, member.current.assigned),
         target_assignment=_assignment(call, group.targets.get(member.member_id, NO_PARTITIONS)),
         member_type=CLASSIC if member.is_classic else CONSUMER,

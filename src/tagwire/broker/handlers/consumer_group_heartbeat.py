@@ -60,7 +60,7 @@ async def consumer_group_heartbeat(call: Call[Request]) -> Response:
     return Response(
         member_id=result.member_id,
         member_epoch=result.epoch,
-        heartbeat_interval_ms=groups.settings.heartbeat_interval_ms,
+        heartbeat_interval_ms=groups.settings.heartbeat_interval_ms if result.epoch >= 0 else 0,  # who left sends none
         assignment=_assignment(result),
     )
 
