@@ -142,6 +142,21 @@ def test_a_frame_that_was_under_way_when_the_capture_began_is_passed_over() -> N
     assert names(found) == [(3, 12, 2)]
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["late", "lost"])
+def test_the_first_segment_of_a_connection_may_come_late_or_never(lost: bool) -> None:
+    topics = [Metadata.MetadataRequestTopic(name=f"topic-{at}") for at in range(200)]
+    spoken = Talk().open().client(request(Metadata(topics=topics), 4, 1))
+    for at in (2, 3):
+        spoken.client(request(Metadata(topics=None), 4, at)).broker(response(MetadataAnswer(), 4, at))
+    first = spoken.pieces.pop(2)
+    if not lost:
+        spoken.pieces.insert(3, first)
+    found, losses = seen(pcap(spoken.packets()))
+    assert names(found) == [(3, 4, 1), (3, 4, 2), (3, 4, 3)][lost:]
+    assert bool(losses.counts) is lost
+    assert NOT_KAFKA not in losses.counts
+
+
 def test_a_lost_segment_costs_what_was_in_it_and_no_more() -> None:
     spoken = talk()
     del spoken.pieces[4]  # the second request

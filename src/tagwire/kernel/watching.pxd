@@ -14,7 +14,7 @@ cdef class Watcher:
     cdef bint _begins_again(self, Connection connection, bint by_higher, long long sequence)
     cdef int _follow(self, Connection connection, bint by_higher, bint begun)
     cdef int _judge(self, Connection connection, const unsigned char *src, Py_ssize_t start, long long length, bint by_higher, long long position)
-    cdef bint _is_strange(self, Connection connection, const unsigned char *src, Py_ssize_t start, long long length, long long position)
+    cdef bint _is_strange(self, Connection connection, const unsigned char *src, Py_ssize_t start, long long length, long long sequence, long long position)
     cdef list _silent(self)
     cdef int _end(self, Connection connection)
     cdef int _forget_oldest(self)

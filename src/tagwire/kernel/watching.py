@@ -131,9 +131,10 @@ class Watcher:
                 self._judge(connection, src, start, length, by_higher, position)
             if connection.state != _followed:
                 continue
+            sequence = segments._sequences[index]
             if not connection.has_requested and length and by_higher == connection.by_higher:
                 connection.has_requested = True
-                if self._is_strange(connection, src, start, length, position):
+                if self._is_strange(connection, src, start, length, sequence, position):
                     continue
             stream = connection.requests if by_higher == connection.by_higher else connection.responses
             if flags & _syn:
@@ -226,13 +227,18 @@ class Watcher:
         src: cython.pointer[cython.const[cython.uchar]],
         start: cython.Py_ssize_t,
         length: cython.longlong,
+        sequence: cython.longlong,
         position: cython.longlong,
     ) -> cython.bint:
         """Whether the first thing that the client of a new connection says is nothing of Kafka's, which leaves it
-        alone."""
+        alone. What is seen first need not be it: it may be late, or lost."""
         if _is_tls(src, start, length):
             self._capture.lose(_tls, position, 1)
-        elif length >= _least_request and not self._capture.looks_like_request(src, start, length):
+        elif (
+            length >= _least_request
+            and sequence == connection.requests._next
+            and not self._capture.looks_like_request(src, start, length)
+        ):
             self._capture.lose(_not_kafka, position, 1)
         else:
             return False
