@@ -145,6 +145,23 @@ def test_what_has_no_configurations_is_refused(wire, kind, name, error):
     assert answer.error_message
 
 
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("retention.ms", SET, "x"), Error.INVALID_CONFIG),
+        (("nonsense", DELETE, None), Error.INVALID_CONFIG),
+        (("retention.ms", 9, "1"), Error.INVALID_REQUEST),
+    ],
+)
+def test_what_is_wrong_with_a_change_is_told_before_that_there_is_no_such_topic(wire, change, error):
+    assert alter(wire, "missing", change).error_code == error
+
+
+def test_topics_have_no_default_that_could_be_changed(wire):
+    assert alter(wire, "", ("retention.ms", SET, "1")).error_code == Error.INVALID_REQUEST
+    assert set_all(wire, "", retention_ms="1").error_code == Error.INVALID_REQUEST
+
+
 @pytest.mark.parametrize("version", range(2))
 def test_every_version_sets_and_takes_back_and_has_effect(tmp_path, connect, make, version):
     with Broker(tmp_path / "data") as broker:

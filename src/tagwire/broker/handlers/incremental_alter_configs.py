@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+from uuid import UUID
 
 from tagwire import messages
 from tagwire.broker.config_entries import TOPIC_CONFIGS, Type, broker_entries
@@ -18,7 +19,8 @@ from tagwire.broker.handlers.describe_configs import TOPIC, check_resource
 from tagwire.broker.node import Node
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.topic import Topic, check_topic_name
-from tagwire.errors import Error, KafkaError
+from tagwire.broker.topic_config import TopicConfig
+from tagwire.errors import ConfigError, Error, KafkaError
 
 Request = messages.IncrementalAlterConfigsRequest
 Response = messages.IncrementalAlterConfigsResponse
@@ -97,9 +99,8 @@ async def _alter(broker: Node, one: Alteration, values: Values, validate_only: b
         check_resource(broker, one.resource_type, name)
         _check_unchanged(broker, once(one.changes))
         return
-    check_topic_name(name)
     if topics.get(name) is None:
-        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        _refuse_missing(name, values, one.changes)
 
     def wanted(topic: Topic) -> Mapping[str, str | None]:
         return values(topic, one.changes)
@@ -108,6 +109,20 @@ async def _alter(broker: Node, one: Alteration, values: Values, validate_only: b
         topics.check_alteration(name, wanted)
     else:
         await topics.alter(name, wanted)
+
+
+def _refuse_missing(name: str, values: Values, changes: Sequence[Change]) -> NoReturn:
+    """There is no such topic: what else is wrong is told first, as Kafka does."""
+    given = values(Topic(name, UUID(int=0), {}, TopicConfig(), ()), changes)
+    if not name:
+        raise KafkaError(Error.INVALID_REQUEST, "topics have no default configurations that could be changed")
+    check_topic_name(name)
+    try:
+        TopicConfig.check_names(given)
+        TopicConfig.of({key: value for key, value in given.items() if value is not None})
+    except ConfigError as error:
+        raise KafkaError(Error.INVALID_CONFIG, str(error)) from None
+    raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
 
 
 def _check_unchanged(broker: Node, changes: Sequence[Change]) -> None:
