@@ -50,13 +50,30 @@ def test_every_version_creates(wire, version):
         assert answer.topic_id == topic.topic_id != NO_ID
 
 
-def test_defaults_may_be_asked_for_from_version_4(tmp_path, connect):
+def test_defaults_may_be_asked_for_whatever_the_version(tmp_path, connect):
     with Broker(tmp_path / "data", num_partitions=4) as broker:
         wire = connect(broker.bootstrap)
         answer = create(wire, num_partitions=-1, replication_factor=-1)
         assert (answer.error_code, answer.num_partitions) == (0, 4)
-        assert create(wire, 3, name="u", num_partitions=-1).error_code == Error.INVALID_PARTITIONS
-        assert create(wire, 3, name="u", replication_factor=-1).error_code == Error.INVALID_REPLICATION_FACTOR
+        assert create(wire, 3, name="u", num_partitions=-1, replication_factor=-1).error_code == 0
+        assert len(wire.metadata("u").topics[0].partitions) == 4
+
+
+def test_what_is_wrong_with_a_new_topic_is_told_in_kafkas_order(wire):
+    create(wire, name="t")
+    configs = [Create.CreatableTopicConfig(name="retention.ms", value="x")]
+    numbers = {"num_partitions": 0, "replication_factor": 9}
+    steps = [
+        ({"name": "a/b"}, Error.INVALID_TOPIC_EXCEPTION),
+        ({"name": "t"}, Error.TOPIC_ALREADY_EXISTS),
+        ({"name": "u"}, Error.INVALID_CONFIG),
+    ]
+    for named, error in steps:
+        answer = create(wire, configs=configs, **named, **numbers)
+        assert (answer.error_code, answer.configs) == (error, [])
+    assert create(wire, name="u", **numbers).error_code == Error.INVALID_PARTITIONS
+    assert create(wire, name="u", num_partitions=0, replication_factor=0).error_code == Error.INVALID_REPLICATION_FACTOR
+    assert create(wire, name="u", replication_factor=9).error_code == Error.INVALID_REPLICATION_FACTOR
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)

@@ -89,7 +89,16 @@ class Topics(TopicTable):
         """What `create` checks before it touches the disk.
 
         Raises:
-            KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_CONFIG.
+            KafkaError: as `check_new_name` and `check_new_configs`, in this order; INVALID_PARTITIONS.
+        """
+        self.check_new_name(name)
+        return self._check_new(name, partitions, configs)
+
+    def check_new_name(self, name: str) -> None:
+        """Refuse a name that no new topic can have.
+
+        Raises:
+            KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS.
         """
         check_topic_name(name)
         if name in INTERNAL:
@@ -100,17 +109,26 @@ class Topics(TopicTable):
                 f"topic name {name!r} is that of topic {alike} but for '.' and '_', which metrics do not tell apart"
             )
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, problem)
-        return self._check_new(name, partitions, configs)
+        self._check_free(name)
 
-    def _check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> TopicConfig:
-        if name in self._by_name:
-            raise KafkaError(Error.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
-        if not 1 <= partitions <= MAX_PARTITIONS:
-            raise KafkaError(Error.INVALID_PARTITIONS, f"{partitions} partitions are not 1 to {MAX_PARTITIONS}")
+    @staticmethod
+    def check_new_configs(configs: Mapping[str, str | None]) -> TopicConfig:
+        """What a topic with these configurations would have. Raises KafkaError INVALID_CONFIG."""
         try:
             return TopicConfig.of(configs)
         except ConfigError as error:
             raise KafkaError(Error.INVALID_CONFIG, str(error)) from None
+
+    def _check_free(self, name: str) -> None:
+        if name in self._by_name:
+            raise KafkaError(Error.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+
+    def _check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> TopicConfig:
+        self._check_free(name)
+        config = self.check_new_configs(configs)
+        if not 1 <= partitions <= MAX_PARTITIONS:
+            raise KafkaError(Error.INVALID_PARTITIONS, f"{partitions} partitions are not 1 to {MAX_PARTITIONS}")
+        return config
 
     async def create(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
         """Create a topic; it is on the disk when this returns.

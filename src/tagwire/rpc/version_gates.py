@@ -120,9 +120,6 @@ API_VERSIONS_CLIENT_SOFTWARE: Final = 3
 API_VERSIONS_FEATURES_FROM_0: Final = 4
 """Features are told that may be at level 0 (KIP-584, KAFKA-17011)."""
 
-CREATE_TOPICS_BROKER_DEFAULTS: Final = 4
-"""-1 partitions or replicas mean the broker's default (KIP-464)."""
-
 CREATE_TOPICS_THROTTLED: Final = 6
 CREATE_PARTITIONS_THROTTLED: Final = 3
 DELETE_TOPICS_THROTTLED: Final = 5

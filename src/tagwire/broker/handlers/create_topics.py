@@ -1,8 +1,7 @@
 """CreateTopics (key 19): create topics, each with its own outcome.
 
-Versions 2-7. -1 partitions or replicas (from version 4) mean the broker's default. A
-configuration that Kafka does not know is refused, not ignored. With validate_only everything is checked and nothing
-created. A topic is on the disk before the response. What cannot be created in the time that the client gives is not
+Versions 2-7. -1 partitions or replicas mean the broker's default; clients say so from version 4 on. A configuration
+that Kafka does not know is refused, not ignored. With validate_only everything is checked and nothing created. A topic is on the disk before the response. What cannot be created in the time that the client gives is not
 (REQUEST_TIMED_OUT); other clients have their turn between some topics and the next. Source: KIP-4, KIP-464, KIP-525.
 """
 
@@ -24,7 +23,7 @@ from tagwire.broker.registry import Call, handles
 from tagwire.broker.topic import NewTopic, Replicas, Topic
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError
-from tagwire.rpc.version_gates import CREATE_TOPICS_BROKER_DEFAULTS, CREATE_TOPICS_THROTTLED
+from tagwire.rpc.version_gates import CREATE_TOPICS_THROTTLED
 
 Request = messages.CreateTopicsRequest
 Response = messages.CreateTopicsResponse
@@ -88,8 +87,10 @@ async def _create(
         for wanted, times_named in some:
             try:
                 check_named_once(wanted, times_named)
-                count = _partitions(call, wanted)
-                new = NewTopic(wanted.name, count, _configs(wanted), _replicas(call, wanted))
+                call.broker.topics.check_new_name(wanted.name)
+                configs = _configs(wanted)
+                call.broker.topics.check_new_configs(configs)  # before the numbers, as Kafka does
+                new = NewTopic(wanted.name, _partitions(call, wanted), configs, _replicas(call, wanted))
                 config = call.broker.topics.check_new(new.name, new.partitions, new.configs)
                 room.enter_context(call.broker.room_for(topics=1, partitions=new.partitions))
                 mutations.count(new.partitions)
@@ -111,7 +112,7 @@ async def _create(
 
 def _refusal(name: str, error: KafkaError) -> Response.CreatableTopicResult:
     return Response.CreatableTopicResult(
-        name=name, error_code=error.code, error_message=error.message or None, configs=None
+        name=name, error_code=error.code, error_message=error.message or None, configs=[]
     )
 
 
@@ -128,16 +129,19 @@ def _result(call: Call[Request], new: NewTopic, config: TopicConfig, topic_id: U
 
 def _partitions(call: Call[Request], wanted: Request.CreatableTopic) -> int:
     """How many partitions are requested, by number or by naming who holds each."""
-    takes_default = call.version >= CREATE_TOPICS_BROKER_DEFAULTS
     if wanted.assignments:
         return _assigned(call, wanted)
-    most = len(call.broker.image.node_ids)
-    if not 1 <= wanted.replication_factor <= most and not (wanted.replication_factor == DEFAULT and takes_default):
-        problem = f"replication factor {wanted.replication_factor} is not 1 to {most}, the number of brokers"
+    factor, count, most = wanted.replication_factor, wanted.num_partitions, len(call.broker.image.node_ids)
+    if factor < DEFAULT or factor == 0 or (factor > most and _is_count(count)):
+        problem = f"replication factor {factor} is not 1 to {most}, the number of brokers"
         raise KafkaError(Error.INVALID_REPLICATION_FACTOR, problem)
-    if wanted.num_partitions == DEFAULT and takes_default:
-        return call.broker.settings.num_partitions
-    return wanted.num_partitions
+    return call.broker.settings.num_partitions if count == DEFAULT else count
+
+
+def _is_count(partitions: int) -> bool:
+    """Whether it asks for partitions, or leaves open how many; what does not is refused before there are too many
+    replicas."""
+    return partitions == DEFAULT or partitions > 0
 
 
 def _assigned(call: Call[Request], wanted: Request.CreatableTopic) -> int:
