@@ -91,7 +91,7 @@ class Settings:
         max_connections, max_connections_per_address: how many there may be; more are closed at once. All together never
             take more than half of the files that the process may open.
         max_in_flight_bytes: how much all connections together may hold in requests that have no response yet and
-            responses that are not read yet.
+            responses that are not read yet. Each node of a cluster has these three bounds for itself.
         max_topics, max_partitions, max_groups: how many there may be in all; a request for more is refused.
         max_groups_bytes: how much memory all groups together may take, with what their members say of themselves and
             are assigned, and their offsets; what would need more is refused.

@@ -435,14 +435,13 @@ class Columns(Store):
             chunk = bytes(self.data[at : at + length])
             chunk.decode()
             return self.append_text(column, chunk, length)
-        except UnicodeDecodeError:
+        except UnicodeDecodeError as error:
             if not self.lenient:
                 return False
-        if cython.compiled:
-            text: bytes = PyUnicode_DecodeUTF8(cython.cast(cython.p_char, self.data + at), length, b"replace").encode()
-        else:
-            text = chunk.decode(errors="replace").encode()
-        return self.append_text(column, text, len(text))
+            from tagwire.kernel.record_objects import text  # hardly ever needed
+
+            replaced: bytes = text(error.object).encode()
+        return self.append_text(column, replaced, len(replaced))
 
     @cython.cfunc
     @cython.exceptval(check=False)

@@ -599,11 +599,16 @@ class Decoder:
             return ""
         self.memory -= TEXT_WEIGHT + length
         self.text = at
-        if cython.compiled:
-            if self.lenient:
-                return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, self.data + at), length, b"replace")
-            return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, self.data + at), length, cython.NULL)
-        return str(self.data[at : at + length], "utf-8", "replace" if self.lenient else "strict")
+        try:
+            if cython.compiled:
+                return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, self.data + at), length, cython.NULL)
+            return str(self.data[at : at + length], "utf-8")
+        except UnicodeDecodeError as error:
+            if not self.lenient:
+                raise
+            from tagwire.kernel.record_objects import text  # hardly ever needed
+
+            return text(error.object)
 
     @cython.cfunc
     def past_the_end(self, flags: cython.int, length: cython.longlong) -> object:
