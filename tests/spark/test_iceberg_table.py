@@ -19,7 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+    ServerError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+)
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
 
@@ -386,6 +393,31 @@ def test_a_table_that_was_begun_though_the_answer_was_lost_is_taken_up_by_the_sa
     end = dict.fromkeys(PARTITIONS, ROWS)
     table.commit(0, written(table, 0, {}, end), end)
     assert offsets_of(tmp_path) == everything(1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ServerError("500"),
+        ServiceUnavailableError("503"),
+        TooManyRequestsError("429"),
+        CommitStateUnknownException("504"),
+        OSError("connection refused"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_catalog_that_may_do_later_what_it_has_not_done_is_told_from_one_that_refuses(tmp_path, monkeypatch, error):
+    table = IcebergTable(tmp_path)
+    begun(table)
+    end = dict.fromkeys(PARTITIONS, ROWS)
+    files = written(table, 0, {}, end)
+    monkeypatch.setattr(SqlCatalog, "commit_table", committed_then(error, before=True))
+    with pytest.raises(StorageUnavailableError, match=str(error)):
+        table.commit(0, files, end)
+    monkeypatch.setattr(SqlCatalog, "commit_table", committed_then(ForbiddenError("403"), before=True))
+    with pytest.raises(StorageError, match="403") as refused:
+        table.commit(0, files, end)
+    assert not isinstance(refused.value, StorageUnavailableError)
 
 
 def test_a_micro_batch_without_rows_moves_the_mark_and_never_back(tmp_path):

@@ -87,10 +87,16 @@ class IcebergCatalog:
 
     def is_away(self, error: BaseException) -> bool:
         """Whether an error says that the catalog, or the store of its tables, may do later what it has not done."""
-        from pyiceberg.exceptions import ServerError
+        from pyiceberg import exceptions
         from sqlalchemy.exc import OperationalError  # a disk that is full, a database that is away
 
-        return isinstance(error, (OSError, ServerError, OperationalError))
+        of_rest = (
+            exceptions.ServerError,
+            exceptions.ServiceUnavailableError,  # 503
+            exceptions.TooManyRequestsError,
+            exceptions.CommitStateUnknownException,  # 500, 502 or 504 to a commit; what it did is looked at
+        )
+        return isinstance(error, (OSError, OperationalError, *of_rest))
 
     def said(self, error: BaseException) -> str:
         """What an error says in one line, without secrets."""
