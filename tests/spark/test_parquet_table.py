@@ -350,6 +350,23 @@ def test_files_of_others_in_the_table_are_left_alone(tmp_path):
     assert [path.name for path in table.files()] == ["compacted.parquet"]
 
 
+def test_what_readers_of_directories_pass_over_is_no_part_of_the_table(tmp_path):
+    Job(tmp_path, 1).run()
+    table = ParquetTable(tmp_path)
+    files, totals = table.files(), table.totals()
+    for name in (".part-1.parquet", "_part-1.parquet"):
+        (tmp_path / "date=2013-01-01" / name).write_bytes(b"PAR1 half")
+    assert table.files() == files
+    assert table.totals() == totals
+
+
+def test_a_file_of_somebody_else_that_is_no_parquet_is_named(tmp_path):
+    Job(tmp_path, 1).run()
+    (tmp_path / "date=2013-01-01" / "theirs.parquet").write_bytes(b"no such thing")
+    with pytest.raises(StorageError, match=r"theirs\.parquet: no Parquet file: "):
+        ParquetTable(tmp_path).totals()
+
+
 def test_files_of_a_table_that_is_not_partitioned_stand_side_by_side_and_are_cleared_like_others(tmp_path):
     table = ParquetTable(tmp_path / "t")
     with table.lock():

@@ -48,6 +48,7 @@ _IN_A_FOLDER = 1
 """The format of tables that stood in OUT/table."""
 _BATCH_FILE = re.compile(r"batch-(\d{8,19})-\d{4,}\.parquet")
 _MARK = "_tagwire.json"
+_PASSED_OVER = ("_", ".")
 
 
 class ParquetTable:
@@ -202,11 +203,19 @@ class ParquetTable:
         """Nothing: there is no log that says which files are the table's."""
 
     def totals(self) -> Totals:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         files = self.files()
-        rows = sum(pq.read_metadata(path).num_rows for path in files)
-        return Totals(rows, len(files), sum(path.stat().st_size for path in files))
+        rows = size = 0
+        for path in files:
+            try:
+                with storage(path):
+                    rows += pq.read_metadata(path).num_rows
+                    size += path.stat().st_size
+            except pa.ArrowInvalid as error:  # somebody else's
+                raise StorageError(f"{path}: no Parquet file: {str(error).splitlines()[0]}") from None
+        return Totals(rows, len(files), size)
 
     def stage(self, batch: int) -> Path:
         """A directory, not there yet, to write a batch into. No other run writes there, not even a dying one."""
@@ -322,8 +331,11 @@ class ParquetTable:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The Parquet files in a directory, and in those of partitions in it."""
+    """The Parquet files in a directory, and in those of partitions in it; what readers of directories pass over is none
+    of them, such as what somebody is writing under another name first."""
     for path in folder.iterdir():
+        if path.name.startswith(_PASSED_OVER):
+            continue
         if path.suffix == ".parquet":
             yield path
         elif "=" in path.name and path.is_dir():
