@@ -205,9 +205,15 @@ class Census:
     Attributes:
         timeline: {API key: {version: {minute since 1970 UTC: requests}}}, of requests whose time is known.
         offers: what brokers were seen to offer.
+        begun: {(client's end, broker's end): who sent on it first, and where}, of the connections that are kept, so that
+            others that saw the same ones can be counted together with this; None where they are counted.
+
+    Args:
+        keeps_connections: whether connections are kept, and not counted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_connections: bool = False) -> None:
+        self.begun: dict[tuple[Endpoint, Endpoint], tuple[Client, Place]] | None = {} if keeps_connections else None
         self.timeline: dict[int, dict[int, dict[int, int]]] = {}
         self._usages: dict[Client, Usage] = {}
         self.offers = Offers()
@@ -219,7 +225,8 @@ class Census:
     def add(self, seen: Observation) -> None:
         """Takes in requests as they were seen, in their order."""
         client = client_of(seen)
-        connections = int(self.offers.is_new(seen))
+        if self.offers.is_new(seen):
+            self.add_connection(client, seen, seen.place)
         use = Use(
             seen.count,
             seen.time,
@@ -228,32 +235,36 @@ class Census:
             self.offers.highest(client, seen),
             dict.fromkeys(seen.error_codes or (), seen.count),
         )
-        self.add_use(client, seen.api_key, seen.api_version, use, connections)
+        self.add_use(client, seen.api_key, seen.api_version, use)
         if seen.time >= 0:
             self.add_minute(seen.api_key, seen.api_version, seen.time // MINUTE, seen.count)
 
-    def add_use(self, client: Client, api: int, version: int, use: Use, connections: int = 0) -> None:
+    def add_use(self, client: Client, api: int, version: int, use: Use) -> None:
         """Takes in what was gathered elsewhere."""
-        usage = self._usages.get(client)
-        if usage is None:
-            usage = self._usages[client] = Usage(client)
-        usage.connections += connections
-        usage.apis.setdefault(api, {}).setdefault(version, Use()).merge(use)
+        self._usage(client).apis.setdefault(api, {}).setdefault(version, Use()).merge(use)
+
+    def add_connection(self, client: Client, seen: Asker, place: Place) -> None:
+        """A connection is new, on which the client sends first."""
+        if self.begun is None:
+            self.add_connections(client, 1)
+        else:
+            self.begun.setdefault((seen.client, seen.broker), (client, place))
+
+    def add_connections(self, client: Client, count: int) -> None:
+        """Counts connections of a client that no other counts."""
+        self._usage(client).connections += count
 
     def add_minute(self, api: int, version: int, minute: int, count: int) -> None:
         """Counts requests in a minute since 1970 UTC."""
         minutes = self.timeline.setdefault(api, {}).setdefault(version, {})
         minutes[minute] = minutes.get(minute, 0) + count
 
-    def uses(self) -> Iterator[tuple[Client, int, int, Use, int]]:
-        """All that was gathered, as `add_use` takes it elsewhere: client, API, version, its use, and connections, which
-        stand with the first of a client's."""
+    def uses(self) -> Iterator[tuple[Client, int, int, Use]]:
+        """All uses that were gathered, as `add_use` takes them elsewhere: client, API, version, its use."""
         for client, usage in self._usages.items():
-            connections = usage.connections
             for api, versions in usage.apis.items():
                 for version, use in versions.items():
-                    yield client, api, version, use, connections
-                    connections = 0
+                    yield client, api, version, use
 
     def usages(self) -> list[Usage]:
         """Each client once, by name.
@@ -271,6 +282,12 @@ class Census:
                 before = early if later is not early and usage.client.principal else []
                 found.append(_whole(usage.client, [usage, *before]))
         return sorted(found, key=lambda usage: tuple(map(str, usage.client)))
+
+    def _usage(self, client: Client) -> Usage:
+        usage = self._usages.get(client)
+        if usage is None:
+            usage = self._usages[client] = Usage(client)
+        return usage
 
 
 def _named(usages: Iterable[Usage]) -> Iterator[Usage]:

@@ -154,7 +154,9 @@ def _take_requests(census: Census, found: Requests) -> None:
             places = dict.fromkeys((Place(file, group.first_position), Place(file, group.last_position)))
             counts = dict(errors.get(group.number, ()))
             use = Use(group.count, group.first, group.last, tuple(places), highest, counts)
-            census.add_use(client, group.api, group.version, use, int(is_new))
+            if is_new:
+                census.add_connection(client, rows.speakers[group.speaker], use.places[0])
+            census.add_use(client, group.api, group.version, use)
     for (api, version, minute), count in count_minutes(rows, MINUTE).items():
         census.add_minute(api, version, minute, count)
 
@@ -185,12 +187,13 @@ def _take_alike(census: Census, alike: Iterable[list[Observation]]) -> None:
         first, last = min(timed or group, key=_when), max(reversed(timed or group), key=_when)
         count = sum(one.count for one in group)
         client, api, version = client_of(first), first.api_key, first.api_version
-        is_new = census.offers.is_new(first)
+        if census.offers.is_new(first):
+            census.add_connection(client, first, group[0].place)
         highest = census.offers.known(client, first, api)
         errors = dict.fromkeys(first.error_codes or (), count)
         places = tuple(dict.fromkeys((first.place, last.place)))
         use = Use(count, first.time, last.time, places, highest, errors)
-        census.add_use(client, api, version, use, int(is_new))
+        census.add_use(client, api, version, use)
         minutes: Counter[int] = Counter()
         for one in timed:
             minutes[one.time // MINUTE] += one.count

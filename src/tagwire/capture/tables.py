@@ -89,15 +89,25 @@ CENSUS: Final = pa.schema(
         pa.field("first", pa.struct([pa.field("unknown", pa.bool_()), pa.field("time", pa.int64()), *_PLACE])),
         pa.field("last", pa.struct([pa.field("time", pa.int64()), *_PLACE])),
         pa.field("highest_offered", pa.int32()),
-        pa.field("connections", pa.int64()),
         pa.field("error_codes", pa.list_(pa.struct([pa.field("code", pa.int32()), pa.field("count", pa.int64())]))),
         pa.field("minute", pa.int64()),
         pa.field("loss", pa.string()),
         pa.field("place", pa.struct(_PLACE)),
+        pa.field(
+            "connection",
+            pa.struct(
+                [
+                    pa.field("client_port", pa.int32()),
+                    pa.field("broker_address", pa.string()),
+                    pa.field("broker_port", pa.int32()),
+                ]
+            ),
+        ),
     ]
 )
-"""Rows of three kinds: a client's use of a version of an API (see `Use`); requests in a minute since 1970 UTC, which
-has `minute`; something not understood, which has `loss`, and `place`, where it was met first."""
+"""Rows of four kinds: a client's use of a version of an API (see `Use`); requests in a minute since 1970 UTC, which
+has `minute`; something not understood, which has `loss`, and `place`, where it was met first; a connection, from the
+client's address, which has `connection`, who sent on it first, and `place`, where that was."""
 
 
 def observation_batch(seen: Seen, offers: Offers) -> pa.RecordBatch:
@@ -167,7 +177,7 @@ def census_batches(census: Census, losses: Losses) -> Iterator[pa.RecordBatch]:
 
 
 def _census_rows(census: Census, losses: Losses) -> Iterator[dict[str, Any]]:
-    for client, api, version, use, connections in census.uses():
+    for client, api, version, use in census.uses():
         yield {
             **client._asdict(),
             "api_key": api,
@@ -176,7 +186,6 @@ def _census_rows(census: Census, losses: Losses) -> Iterator[dict[str, Any]]:
             "first": {"unknown": use.first < 0, "time": use.first, **_place(use.places[0])},
             "last": {"time": use.last, **_place(use.places[-1])},
             "highest_offered": use.highest_offered,
-            "connections": connections,
             "error_codes": [{"code": code, "count": count} for code, count in use.error_codes.items()],
         }
     for api, versions in census.timeline.items():
@@ -185,6 +194,28 @@ def _census_rows(census: Census, losses: Losses) -> Iterator[dict[str, Any]]:
                 yield {"api_key": api, "api_version": version, "minute": minute, "count": count}
     for reason, count in losses.counts.items():
         yield {"loss": reason, "count": count, "place": _place(losses.first[reason])}
+
+
+def connection_batches(census: Census) -> Iterator[pa.RecordBatch]:
+    """The connections that a census has kept, as batches of `CENSUS`; they are kept no longer."""
+    begun = iter(census.begun.items() if census.begun is not None else ())
+    while batch := list(islice(begun, _CENSUS_ROWS)):
+        rows = [
+            {
+                **client._asdict(),
+                "address": ends[0].address,
+                "place": _place(place),
+                "connection": {
+                    "client_port": ends[0].port,
+                    "broker_address": ends[1].address,
+                    "broker_port": ends[1].port,
+                },
+            }
+            for ends, (client, place) in batch
+        ]
+        yield pa.RecordBatch.from_pylist(rows, CENSUS)
+    if census.begun is not None:
+        census.begun.clear()
 
 
 def _place(place: Place) -> dict[str, Any]:

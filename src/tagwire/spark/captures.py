@@ -59,9 +59,12 @@ _CENSUS = f"""
     software_name string, software_version string, client_id string, principal string, address string,
     api_key int, api_version int, count bigint,
     first struct<unknown: boolean, time: bigint, {_PLACE}>, last struct<time: bigint, {_PLACE}>,
-    highest_offered int, connections bigint, error_codes array<struct<code: int, count: bigint>>,
-    minute bigint, loss string, place struct<{_PLACE}>
+    highest_offered int, error_codes array<struct<code: int, count: bigint>>,
+    minute bigint, loss string, place struct<{_PLACE}>,
+    connection struct<client_port: int, broker_address: string, broker_port: int>
 """
+_CONNECTIONS = 20_000
+"""How many a task keeps before it tells of them."""
 
 
 def schema_of(*, losses: bool) -> StructType:
@@ -157,11 +160,14 @@ class GatheringReader(CaptureReader):
         return schema
 
     def _batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        from tagwire.capture.tables import census_batches
+        from tagwire.capture.tables import census_batches, connection_batches
 
-        losses, census = Losses(), Census()
+        losses, census = Losses(), Census(keeps_connections=True)
         for seen in seen_in(piece, losses, bodies=self._bodies):
             take_census(census, seen)
+            if len(census.begun or ()) >= _CONNECTIONS:
+                yield from connection_batches(census)
+        yield from connection_batches(census)
         yield from census_batches(census, losses)
 
 

@@ -37,7 +37,9 @@ def gather(spark: SparkSession, paths: Sequence[str], *, bodies: bool = False) -
             losses.add(row.loss, Place(row.first.file, row.first.position), row["count"])
         for row in _uses(rows.where(f.col("first").isNotNull())).collect():
             client = Client(*(row[name] for name in _CLIENT))
-            census.add_use(client, row.api_key, row.api_version, _use(row), row.connections)
+            census.add_use(client, row.api_key, row.api_version, _use(row))
+        for row in _connections(rows.where(f.col("connection").isNotNull())).collect():
+            census.add_connections(Client(*row.client), row.connections)
         for row in _minutes(rows.where(f.col("minute").isNotNull())).collect():
             census.add_minute(row.api_key, row.api_version, row.minute, row["count"])
         return census, losses
@@ -71,9 +73,16 @@ def _uses(rows: DataFrame) -> DataFrame:
         f.min("first").alias("first"),
         f.max("last").alias("last"),
         f.max("highest_offered").alias("highest_offered"),
-        f.sum("connections").alias("connections"),
         f.flatten(f.collect_list("error_codes")).alias("errors"),
     )
+
+
+def _connections(rows: DataFrame) -> DataFrame:
+    """How many connections each client has. One that several tasks have seen is the client's that was first on it."""
+    from pyspark.sql import functions as f
+
+    begun = rows.groupBy("address", "connection").agg(f.min_by(f.struct(*_CLIENT), "place").alias("client"))
+    return begun.groupBy("client").agg(f.count("*").alias("connections"))
 
 
 def _minutes(rows: DataFrame) -> DataFrame:
