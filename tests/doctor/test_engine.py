@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tagwire.doctor import OK, PROBLEM, WARNING, Finding
+from tagwire.doctor import OK, PROBLEM, WARNING, Finding, engine
 from tagwire.doctor.engine import formats, java, pyspark, read, workers
 
 
@@ -97,6 +98,19 @@ def test_java_is_named_with_where_it_was_found(monkeypatch, tmp_path):
     program(tmp_path / "bin" / "java", "echo 'openjdk version \"21.0.1\" 2023-10-17' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert one(java) == Finding("java", OK, f"Java 21 at {tmp_path}/bin/java (by JAVA_HOME)")
+
+
+def test_what_a_java_has_started_ends_with_it_though_it_has_ended_itself(monkeypatch, tmp_path):
+    beats = tmp_path / "beats"
+    beats.touch()
+    program(tmp_path / "bin" / "java", f"(while :; do echo >> {beats}; sleep 0.05; done) & exit 0")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(engine, "_JAVA_SECONDS", 1.0)
+    assert "does not run: no response within 1 s" in one(java).said
+    time.sleep(0.2)
+    before = beats.stat().st_size
+    time.sleep(0.5)
+    assert beats.stat().st_size == before > 0
 
 
 # PySpark -------------------------------------------------------------------------------------------------------------

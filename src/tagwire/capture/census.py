@@ -205,8 +205,8 @@ class Census:
     Attributes:
         timeline: {API key: {version: {minute since 1970 UTC: requests}}}, of requests whose time is known.
         offers: what brokers were seen to offer.
-        begun: {(client's end, broker's end): who sent on it first, and where}, of the connections that are kept, so that
-            others that saw the same ones can be counted together with this; None where they are counted.
+        begun: {(client's end, broker's end): who sent on it first, and where}, of the connections that are kept, so
+            that others that saw the same ones can be counted together with this; None where they are counted.
 
     Args:
         keeps_connections: whether connections are kept, and not counted.

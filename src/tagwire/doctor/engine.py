@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
@@ -27,6 +28,7 @@ FORMATS: Final = ("tagwire", "tagwire-segments", "tagwire-capture")
 
 _OLDEST_JAVA: Final = 17
 _PYTHONS: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
+_JAVA_SECONDS: Final = 20.0
 _PROBE_SECONDS: Final = 60.0
 _READ_SECONDS: Final = 180.0
 
@@ -100,13 +102,16 @@ def java() -> Iterator[Finding]:
         return
     where = f"{found}{' (by JAVA_HOME)' if home else ''}"
     try:
-        ran = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        yield Finding("java", PROBLEM, f"{where} does not run: {error}", install)
+        code, out, error = _ran([found, "-version"], _JAVA_SECONDS, dict(os.environ))
+    except OSError as failed:
+        yield Finding("java", PROBLEM, f"{where} does not run: {failed}", install)
         return
-    told = ran.stderr or ran.stdout
+    if code is None:
+        yield Finding("java", PROBLEM, f"{where} does not run: no response within {_JAVA_SECONDS:.0f} s", install)
+        return
+    told = error or out
     version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', told)
-    if ran.returncode or version is None:
+    if code or version is None:
         said = f"{where} does not run: {(told.strip().splitlines() or ['it says nothing'])[0]}"
         yield Finding("java", PROBLEM, said, install)
     elif int(version[1]) < _OLDEST_JAVA:
@@ -290,12 +295,14 @@ def _ran(command: list[str], seconds: float, environment: dict[str, str]) -> tup
     ) as process:
         try:
             out, error = process.communicate(timeout=seconds)
-            return process.returncode, out, error
-        except subprocess.TimeoutExpired:
-            return None, "", ""
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)  # its JVM too
+        except BaseException as ended:
+            # Its JVM too, which is what is waited for where the program itself has ended.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(ended, subprocess.TimeoutExpired):
+                return None, "", ""
+            raise
+        return process.returncode, out, error
 
 
 def _cause(error: str) -> str:
