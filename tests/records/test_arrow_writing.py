@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import platform
+import random
+import subprocess
+import sys
 from itertools import accumulate
 from typing import Any
 
@@ -8,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagwire import records
+from tagwire import kernel, records
 from tagwire.errors import ConfigError, EncodeError
 from tagwire.records import Record
 from tagwire.records.columns import COLUMNS
@@ -309,3 +313,55 @@ def test_an_index_beyond_its_dictionary_is_refused() -> None:
     broken = pa.DictionaryArray.from_arrays(pa.array([5], pa.int8()), pa.array(["a"]), safe=False)
     with pytest.raises(EncodeError, match="column value is broken: Index 5 out of bounds"):
         records.from_arrow(pa.record_batch({"value": broken}))
+
+
+@pytest.mark.parametrize("nulls", [0, 0.3, 1])
+@pytest.mark.parametrize("count", [2, 63, 64, 65, 130])
+def test_rows_of_all_sizes_become_what_write_makes_of_them(count: int, nulls: float) -> None:
+    chance = random.Random(count)
+
+    def some(*sizes: int) -> bytes | None:
+        return None if chance.random() < nulls else chance.randbytes(chance.choice((0, 1, 16, 17, 63, 64, *sizes)))
+
+    def pairs_of(row: int) -> list[tuple[str, bytes | None]]:
+        most = 300 if row == 1 else 3
+        return [("h" * chance.choice((0, 1, 63, 64)), some()) for _ in range(chance.randrange(most))]
+
+    found = [Record(some(8191, 8192), some(9000), pairs_of(row), chance.randrange(1 << 40)) for row in range(count)]
+    found += [Record(None, b"v" * 9000), Record(None, b"")]
+    columns = records.to_arrow(records.write(found))
+    assert records.from_arrow(columns) == records.write(found)
+    assert records.from_arrow(columns.slice(1)) == records.write(found[1:])
+    lists = pa.array([[{"key": key, "value": value} for key, value in row.headers] for row in found], HEADERS)
+    no_null = columns.set_column(columns.schema.get_field_index("headers"), "headers", lists)
+    assert records.from_arrow(no_null) == records.write(found)
+    bounded = records.batches_from_arrow(columns, max_batch_bytes=20_000)
+    assert [row for data in bounded for batch in records.read(data) for row in batch.records()] == [
+        Record(row.key, row.value, row.headers, row.timestamp, number) for number, row in enumerate(found)
+    ]
+
+
+WRITING = """
+import resource
+import pyarrow as pa
+from tagwire import records
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+batch = pa.record_batch({"value": pa.array([b"v" * 100] * 20_000)})
+for _ in range(5):
+    data = records.from_arrow(batch)
+before = faults()
+for _ in range(10):
+    data = records.from_arrow(batch)
+print((faults() - before) / 10, len(data) / 4096)
+"""
+
+
+@pytest.mark.skipif(not kernel.compiled, reason="uncompiled kernels make bytes of what they wrote elsewhere")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="which memory malloc keeps is glibc's business")
+def test_a_batch_is_written_into_the_memory_of_the_one_before_it() -> None:
+    done = subprocess.run([sys.executable, "-c", WRITING], check=True, capture_output=True, text=True)
+    faults, pages = map(float, done.stdout.split())
+    assert faults < 0.1 * pages
