@@ -21,7 +21,7 @@ from tagwire.spark.sink.driver import LostTransactionError, Prepared
 from tagwire.spark.sink.exactly_once import Written
 from tests.simulation.workload.spark_driver import Abandoned, Died, SinkDriver
 from tests.simulation.workload.spark_tasks import ATTEMPTS, TASK_PATIENCE, SinkTasks
-from tests.simulation.workload.stage import PATIENCE, Actor, Phase, Spec, Stage
+from tests.simulation.workload.stage import PATIENCE, SET_UP_ROUND_TRIPS, Actor, Phase, Spec, Stage
 
 BATCH_ROUND_TRIPS = 100
 """Of a driver and its tasks for a micro-batch, one after the other: half of its transactions' time has to be enough."""
@@ -163,7 +163,9 @@ class Sinking(Actor):
     # Clients -------------------------------------------------------------------------------------------------------
 
     def _properties(self, role: str) -> Mapping[str, Any]:
-        timeout = self.spec["request_timeout"]
+        # A call is several requests, on new connections: with less time than the network takes none is through.
+        slowest = SET_UP_ROUND_TRIPS * (self.stage.round_trip_s + self.stage.spikes_s)
+        timeout = max(self.spec["request_timeout"], slowest)
         return {
             **self.stage.properties(f"{self._workers}-{role}", timeout),
             "delivery.timeout.ms": int(4000 * timeout),
