@@ -1,8 +1,9 @@
 """CreateTopics (key 19): create topics, each with its own outcome.
 
 Versions 2-7. -1 partitions or replicas mean the broker's default; clients say so from version 4 on. A configuration
-that Kafka does not know is refused, not ignored. With validate_only everything is checked and nothing created. A topic is on the disk before the response. What cannot be created in the time that the client gives is not
-(REQUEST_TIMED_OUT); other clients have their turn between some topics and the next. Source: KIP-4, KIP-464, KIP-525.
+that Kafka does not know is refused, not ignored. With validate_only everything is checked and nothing created. A topic
+is on the disk before the response. What cannot be created in the time that the client gives is not (REQUEST_TIMED_OUT);
+other clients have their turn between some topics and the next. Source: KIP-4, KIP-464, KIP-525.
 """
 
 from __future__ import annotations
