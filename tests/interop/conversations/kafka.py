@@ -1,0 +1,27 @@
+"""How both brokers are run, so that what may be the same is the same."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tagwire.broker.settings import Options
+
+SETTINGS: Final = """
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+group.min.session.timeout.ms=1
+group.consumer.min.assignment.interval.ms=0
+group.consumer.assignment.interval.ms=0
+group.consumer.migration.policy=bidirectional
+"""
+"""Of Kafka. Its groups of KIP-848 assign at once, as ours do; what sessions may last is not bounded here."""
+
+FEATURES: Final = ("transaction.version=1",)
+"""Of Kafka: ours has no transactions of version 2 (KIP-890)."""
+
+OURS: Final[Options] = {
+    "authorizer": "StandardAuthorizer",
+    "super_users": "User:ANONYMOUS",
+    "group_migration": "bidirectional",
+    "fsync": "never",
+}

@@ -1,0 +1,61 @@
+"""Where our answers are others on purpose, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .answers import codes
+from .batches import Batch
+from .program import Step
+
+HUNG_UP = "hung up"
+
+
+def is_known(step: Step, paths: frozenset[str], theirs: Any, ours: Any) -> str | None:
+    """The reason of a difference, if it is one of those on purpose."""
+    if theirs == HUNG_UP and step.api in ("CreateAcls", "DescribeAcls", "DeleteAcls") and 42 in codes(ours):
+        return "what is no type of ACLs is INVALID_REQUEST, where Kafka closes the connection"
+    if theirs == HUNG_UP or ours == HUNG_UP:
+        return None
+    their_codes, our_codes = list(codes(theirs)), list(codes(ours))
+    if step.api == "Fetch" and step.version < 10 and 76 in our_codes:
+        return "Fetch 9 and older read no topic of zstd, as with Kafka before 4.0: no client of theirs can"
+    if -1 in their_codes and -1 not in our_codes:
+        return "what Kafka did not foresee (UNKNOWN_SERVER_ERROR) is done, or refused by a name"
+    if step.api == "CreateTopics" and paths == {".topics.topicId"} and step.body["validateOnly"]:
+        return "a topic that is not made has no id"
+    if step.api == "CreateAcls" and any(not one["host"] for one in step.body["creations"]):
+        return "an ACL says which hosts it is about"
+    if step.api == "ElectLeaders" and set(codes(theirs)) == {42} == set(codes(ours)):
+        return "a request for an election of no type is refused as a whole alone"
+    if step.api == "CreateTopics" and paths == {".topics.configs.value"}:
+        return "a configuration is told as it is read, where Kafka's answer says again what was asked"
+    if step.api == "Produce" and paths == {".responses.partitionResponses.logAppendTimeMs"}:
+        return "of a duplicate Kafka tells its greatest timestamp as the time of appending, whatever the topic's type"
+    if step.api == "Produce" and set(their_codes) == {45} and not any(our_codes) and step.body["transactionalId"]:
+        return (
+            "a transactional batch that was refused leaves its sequence behind at Kafka, as if it were verified still"
+        )
+    if step.api in ("AddOffsetsToTxn", "OffsetCommit") and not step.body["groupId"]:
+        return "no group has an empty name"
+    if step.api == "DescribeGroups" and paths == {".groups.members.memberAssignment"}:
+        return "while a group rebalances, Kafka tells the assignments of the generation before"
+    if step.api == "Produce" and all(our_codes) and all(their_codes) and our_codes and their_codes:
+        if _batch(step).wrong or _batch(step).magic < 2:
+            return "of what is wrong with a malformed batch, either names what it finds first"
+        if step.body["acks"] not in (-1, 0, 1):
+            return "acks that are none are refused first, Kafka looks at them last"
+    return None
+
+
+def sets_apart(step: Step, theirs: Any, ours: Any) -> bool:
+    """Whether the brokers know different things after a difference, so that there is nothing more to compare."""
+    if theirs == HUNG_UP or ours == HUNG_UP:
+        return not all(codes(ours if theirs == HUNG_UP else theirs))
+    return [*codes(theirs)].count(0) != [*codes(ours)].count(0)
+
+
+def _batch(step: Step) -> Batch:
+    batch = step.body["topicData"][0]["partitionData"][0]["records"]
+    assert isinstance(batch, Batch)
+    return batch
