@@ -258,6 +258,21 @@ def test_the_protocol_is_the_favourite_among_those_that_all_speak(talk):
     assert talk.join("a", "a-0", protocols=both).protocol == "range"
 
 
+@pytest.mark.parametrize("instance", [None, "one"])
+def test_a_member_that_is_alone_speaks_another_protocol_once_it_has_left(talk, instance):
+    talk.join("a", instance=instance)
+    member_id = talk.id_of("a")
+    talk.sync("a", {member_id: b"all"}, instance=instance)
+    for wrong in ({"protocols": (("other", b""),)}, {"kind": "connect"}):
+        for named in (member_id, "") if instance else (member_id,):
+            refused = talk.join("a", named, instance=instance, **wrong)
+            assert refused.error is Error.INCONSISTENT_GROUP_PROTOCOL
+    more = talk.join("a", member_id, instance=instance, protocols=(("other", b""), ("range", b"")))
+    assert (more.error, more.protocol) == (Error.NONE, "other")
+    talk.leave(member_id, instance)
+    assert talk.join("a", "", instance=instance, kind="connect").protocol_type == "connect"
+
+
 def test_a_member_that_shares_no_protocol_or_is_of_another_kind_is_refused(talk):
     talk.stable("a")
     for wrong in ({"protocols": (("other", b""),)}, {"kind": "connect"}, {"protocols": ()}, {"kind": ""}):

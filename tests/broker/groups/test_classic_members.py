@@ -141,6 +141,7 @@ def test_who_speaks_of_another_generation_or_is_another_is_refused(both):
 def test_what_a_classic_member_may_not_say_is_refused(both, said, error):
     both.join_classic("b")
     assert refused(both.join_classic, "c", **said) is error
+    assert refused(both.join_classic, "b", **said) is error, "though it is the only one"
 
 
 def test_a_classic_member_is_given_up_after_its_own_session(both):

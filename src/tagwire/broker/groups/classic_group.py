@@ -303,10 +303,11 @@ class ClassicGroup:
     def _check_joining(self, joining: Joining) -> None:
         if not MIN_SESSION_TIMEOUT_MS <= joining.session_timeout_ms <= MAX_SESSION_TIMEOUT_MS:
             raise KafkaError(Error.INVALID_SESSION_TIMEOUT)
-        members = self.members.values()  # also who comes again, as it was: it changes what all are agreed on as little
         spoken = {name for name, _ in joining.protocols}
         if not joining.protocol_type or not spoken:
             raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
+        # What a member spoke before counts, too, also where it is the only one: it has to leave to speak another.
+        members = self.members.values()
         if members and (joining.protocol_type != self.protocol_type or not spoken & self._spoken_by_all(members)):
             raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
         growth = self.growth_of(joining)

@@ -74,11 +74,11 @@ def join(group: ConsumerGroup, joining: Joining, new_id: str) -> Step[JoinResult
 
 
 def _shared(group: ConsumerGroup, joining: Joining) -> set[str]:
-    """The protocols of a member that all other classic members speak."""
+    """The protocols of a member that all classic members speak, and it has spoken before."""
     shared = {name for name, _ in joining.protocols}
     for member in group.members.values():
         classic = member.subscription.classic
-        if classic is not None and member.member_id != joining.member_id:
+        if classic is not None:
             shared &= {name for name, _ in classic.protocols}
     return shared
 
