@@ -157,6 +157,14 @@ def test_values_hidden_in_others_do_not_shift_the_rows():
     assert bad.to_pylist() == [True, True, False]
 
 
+@pytest.mark.parametrize("behind", ['],"x":[', ' ] ,\n"x" : [ {}', '],"x":[[],[{"a":[1]}]],"y":[2'])
+def test_an_object_that_ends_the_list_in_which_values_are_read_is_no_json(behind):
+    for value in (b'{"a":1}', b"null"):
+        structs, bad = decode_json(pa.array([value + behind.encode(), b'{"x":[{}],"y":[1],"a":3}'], pa.binary()), KIND)
+        assert [found and found["a"] for found in structs.to_pylist()] == [None, 3]
+        assert bad.to_pylist() == [True, False]
+
+
 def test_an_object_with_a_member_behind_it_is_no_json():
     values = [b'{"a":1},"x":{"a":2}', b'{"a":3}']
     structs, bad = decode_json(pa.array(values, pa.binary()), KIND)

@@ -469,6 +469,12 @@ def test_a_decoder_reads_the_fields_that_are_wanted_in_their_order_and_can_be_pi
         reader.decoder(schema, ["no"])
 
 
+def test_what_ends_the_list_in_which_arrow_reads_a_value_is_no_json() -> None:
+    for text, value in ((INTEGER, "1"), (STRING, '"a"'), ({"type": "array", "items": INTEGER}, "[1]"), (record(), "{}")):
+        assert decoded(text, value, value + '],"x":[2')[1] == [False, True]
+        assert decoded(text, value + '],"x":[')[1] == [True]
+
+
 def test_large_bodies_are_read_as_others_are() -> None:
     for text in (record(a=INTEGER), WITH_MAP, INTEGER):
         schema = schema_of(text)

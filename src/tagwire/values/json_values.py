@@ -2,13 +2,14 @@
 
 Each value is wrapped as `{"v":[...]}` on a line of its own. So each gives at least one row or an error, and as many
 rows as values means that each gave one. In a list nothing can stand behind the value but another one, which is counted
-too; right in the object a member could, and would be passed over.
+too; right in the object a member could, and would be passed over. A value that ends the list itself, and begins another
+in a member behind it, is no value right in the object: what might be one is tried there, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tagwire.extras import Needs
 
@@ -20,6 +21,11 @@ with Needs("arrow"):
 Read: TypeAlias = "Callable[[pa.Array], tuple[pa.Array, list[int]]]"
 """From values without nulls to as many decoded, and the places of those that are bad."""
 
+_ANOTHER_LIST: Final = r'(?s)\][ \t\n\r]*,[ \t\n\r]*".*\['
+_ANOTHER_LIST_OF_STRUCTS: Final = r"(?s)[}l][ \t\n\r]*" + _ANOTHER_LIST.removeprefix("(?s)")
+"""What a value has that ends the list around it, as many others have: an end, here of an object or of `null`, a member
+behind it, and a beginning."""
+
 
 def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Values, binary and without nulls, as `kind`.
@@ -28,8 +34,19 @@ def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
         pa.ArrowInvalid: one is no JSON, not of that type, or not one value; or is not UTF-8.
     """
     values = values.cast(pa.binary())  # Spark has them large where spark.sql.execution.arrow.useLargeVarTypes is set
-    values.cast(pa.string())  # Arrow's reader does not look whether bytes are UTF-8
-    lines = pc.binary_join_element_wise(pa.scalar(b'{"v":['), values, pa.scalar(b"]}\n"), pa.scalar(b""))
+    text = values.cast(pa.string())  # Arrow's reader does not look whether bytes are UTF-8
+    lists = _one_array(_wrapped(values, b'{"v":[', b"]}\n", "v", pa.list_(kind)))
+    if len(lists) and pc.min_max(pc.list_value_length(lists)).as_py() != {"min": 1, "max": 1}:
+        raise pa.ArrowInvalid("a value is none, or several")
+    another = _ANOTHER_LIST_OF_STRUCTS if pa.types.is_struct(kind) else _ANOTHER_LIST
+    if pc.any(pc.match_substring_regex(text, another)).as_py():
+        _wrapped(values, b'{"v":', b"}\n", "w", pa.null())
+    return lists.flatten()
+
+
+def _wrapped(values: pa.Array, before: bytes, after: bytes, column: str, kind: pa.DataType) -> pa.ChunkedArray:
+    """Each value between `before` and `after`, read as objects that may have such a column."""
+    lines = pc.binary_join_element_wise(pa.scalar(before), values, pa.scalar(after), pa.scalar(b""))
     ends = lines.buffers()[1]
     first, last = (memoryview(ends).cast("i")[lines.offset + place] for place in (0, len(lines)))
     data = lines.buffers()[2].slice(first, last - first)
@@ -37,17 +54,14 @@ def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
         pa.BufferReader(data),
         read_options=pj.ReadOptions(use_threads=False, block_size=data.size + 1),
         parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([("v", pa.list_(kind))]),
+            explicit_schema=pa.schema([(column, kind)]),
             unexpected_field_behavior="ignore",
             newlines_in_values=True,
         ),
     )
     if table.num_rows != len(values):
         raise pa.ArrowInvalid(f"{len(values)} values hold {table.num_rows} JSON values")
-    lists = _one_array(table.column("v"))
-    if len(lists) and pc.min_max(pc.list_value_length(lists)).as_py() != {"min": 1, "max": 1}:
-        raise pa.ArrowInvalid("a value is none, or several")
-    return lists.flatten()
+    return table.column(column)
 
 
 def decode_by_halves(
