@@ -419,6 +419,15 @@ def test_an_object_that_is_null_or_missing_has_no_time_in_it(form: str) -> None:
     assert refusal(whole, b"{}") == "it is good"
 
 
+@pytest.mark.parametrize("outer", ["items", "additionalProperties"])
+def test_what_is_no_date_in_a_list_or_a_map_makes_its_own_row_bad_alone(outer: str) -> None:
+    text = {"type": "array" if outer == "items" else "object", outer: {"type": "string", "format": "date"}}
+    form = '["{}"]' if outer == "items" else '{{"a":"{}"}}'
+    bodies = [form.format(date) for date in ("2024-02-29", "2023-02-29", "2024-02-28")]
+    assert decoded(text, *bodies)[1] == [False, True, False]
+    assert decoded(record(a=text), *(f'{{"a":{body}}}' for body in bodies))[1] == [False, True, False]
+
+
 def test_maps_entries_and_values_of_any_type_are_read() -> None:
     text = record(
         m={"type": "object", "additionalProperties": {"type": "string", "format": "date"}},

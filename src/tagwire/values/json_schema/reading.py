@@ -90,7 +90,8 @@ class JsonDecoder:
         known = set(bad)
         for place in range(len(found)):
             try:
-                pieces.append(_finished(raw[place : place + 1], self.shape))
+                # Not a slice: that of the first one has all that is in the lists and maps of the others.
+                pieces.append(_finished(raw.take(pa.array([place])), self.shape))
             except ValueError:
                 pieces.append(pa.nulls(1, self.shape.type))
                 known.add(place)
