@@ -135,6 +135,25 @@ def test_a_cut_batch_is_normal_only_where_the_log_ends(spark, flights):
     assert str(older) in str(reason(caught.value))
 
 
+def test_zeros_between_batches_are_damage_wherever_a_task_ends(tmp_path, monkeypatch):
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(3)
+    with open(log.segment, "ab") as file:
+        file.write(bytes(4096))
+    log.numbered(1000)
+    size = log.segment.stat().st_size
+    split = {"maxPartitionBytes": str(size // 2 + 1)}  # the second task begins with the second batch
+    for options in (split, {}):
+        with pytest.raises(
+            CorruptRecordError, match=r"zeros, and something else after them|batch length 0 is below 14"
+        ):
+            offsets_alone(tmp_path, **options)
+        assert offsets_alone(tmp_path, broken="skip", **options)[:3] == [0, 1, 2]
+    log.segment.write_bytes(log.segment.read_bytes()[: size // 8] + bytes(9 << 20))
+    monkeypatch.setattr("tagwire.spark.segments.chunks.CHUNK_BYTES", 1 << 20)
+    assert offsets_alone(tmp_path) == [0, 1, 2]
+
+
 def test_committed_records_are_told_from_aborted_and_open_ones(spark, tmp_path):
     log = LogDirectory(tmp_path, "t-0")
     log.numbered(2)
@@ -182,7 +201,12 @@ def test_what_compaction_has_emptied_opens_no_transaction(tmp_path):
 
 
 def committed_offsets(path: Path) -> list[int]:
-    source = SegmentsDataSource({"path": str(path), "isolation": "read_committed"})
+    return offsets_alone(path, isolation="read_committed")
+
+
+def offsets_alone(path: Path, **options: str) -> list[int]:
+    """The offsets of the view records, read without Spark."""
+    source = SegmentsDataSource({"path": str(path), **options})
     reader = source.reader(source.schema())
     batches = [batch for task in reader.partitions() for batch in reader.read(task)]
     return sorted(offset for batch in batches for offset in batch.column("offset").to_pylist())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from tagwire.errors import CorruptRecordError
@@ -50,8 +51,12 @@ def chunks(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Chunk
             at, want = at + ends[-1], CHUNK_BYTES
             continue
         rest = tail(data, 0)
-        if rest is None or rest.kind == "zeros":
+        if rest is None:
             return
+        if rest.kind == "zeros":
+            if end == file.size and _is_blank(file, at + len(data)):
+                return
+            rest = replace(rest, kind="damage", reason="zeros, and something else after them")
         size = stated_size(data) or 0
         # A broker may have cut the file since its size was asked for: it ends here then, and reading on finds no more.
         cut = len(data) < min(want, end - at)
@@ -67,3 +72,13 @@ def chunks(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Chunk
             raise wrong
         log.warning("%s; %d bytes after it are left out", wrong, end - at)
         return
+
+
+def _is_blank(file: LogFile, start: int) -> bool:
+    """Whether there are zeros alone from `start` to the end of a file. Raises StorageError."""
+    for at in range(start, file.size, CHUNK_BYTES):
+        data = memoryview(file.file_system.read(file.path, at, min(at + CHUNK_BYTES, file.size)))
+        rest = tail(data, 0)
+        if rest is not None and rest.kind != "zeros":
+            return False
+    return True
