@@ -31,6 +31,15 @@ def test_batches_are_listed_with_their_positions_and_nothing_is_decompressed(tmp
         list(segment.records(max_decompressed=1 << 20))
 
 
+def test_messages_that_wrap_what_shrinks_a_hundredfold_are_listed_and_sound(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    rows = [Record(b"k", bytes(1 << 21)), Record(b"k", b"v")]
+    path.write_bytes(records.write(rows, magic=1, compression="gzip"))
+    segment = Segment(path)
+    assert [(batch.base_offset, batch.last_offset, batch.count) for _, batch in segment.batches()] == [(0, 1, 2)]
+    assert list(verify_segment(segment)) == []
+
+
 @pytest.mark.parametrize("with_index", [True, False])
 @pytest.mark.parametrize("parts", [1, 2, 3, 6, 50])
 def test_a_split_covers_the_segment_at_batch_boundaries(partition, parts, with_index):

@@ -25,12 +25,14 @@ from typing import TYPE_CHECKING, Any, Self
 from tagwire.errors import CorruptRecordError, DecodeError
 from tagwire.records import HeaderRegister, RecordBatch, read, read_coalesced
 from tagwire.records.batch_bounds import batch_bounds
+from tagwire.records.compression import MAX_DECOMPRESSED
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.opening import bytes_of, open_file
 from tagwire.records.files.replacements import SWAP, final_name
 from tagwire.records.files.tails import Tail, tail
 from tagwire.records.memory_records import check_dialect
+from tagwire.records.message_set import MessageEntry
 from tagwire.records.record import Record
 
 if TYPE_CHECKING:
@@ -95,7 +97,8 @@ class Segment:
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, RecordBatch]]:
         """The batches that start from `start`, where one must, to before `end` (None: all), each with its position.
 
-        A partial batch and zeros at the end of the file are left out. Checksums are not computed.
+        A partial batch and zeros at the end of the file are left out. Checksums are not computed. Of a message set, a
+        message that wraps others may become 64 MiB as it is asked for what they say.
 
         Raises:
             CorruptRecordError: bytes that no batch can start with, or a header that contradicts itself.
@@ -111,7 +114,10 @@ class Segment:
         """The batch of `size` bytes at `position`. Raises CorruptRecordError."""
         data = self.data[position : position + size]
         try:
-            return next(self._read(data))
+            batch = next(self._read(data))
+            if isinstance(batch, MessageEntry):  # it has no header that tells what it wraps
+                batch.max_decompressed = MAX_DECOMPRESSED
+            return batch
         except StopIteration:
             raise CorruptRecordError("there is no whole batch", path=self.path.name, offset=position) from None
         except DecodeError as error:
