@@ -8,6 +8,7 @@ from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST
 from tagwire.spark.source.offset_limits import TimestampLimit
 from tagwire.spark.source.options import batch_bounds, parse, stream_start
+from tagwire.spark.tables.table_settings import TableSettings
 
 BROKER = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 FLIGHTS = {**BROKER, "subscribe": "flights"}
@@ -82,6 +83,11 @@ def test_what_the_driver_and_the_trigger_wait_for_is_read_as_spark_writes_it():
 
 def test_secrets_of_the_client_are_not_shown():
     assert "hunter2" not in repr(parse({**FLIGHTS, "kafka.sasl.jaas.config": "hunter2"}))
+
+
+def test_secrets_of_the_registry_are_not_shown_of_what_a_table_is_to_have():
+    values = {"value.format": "avro", "schema.registry.basic.auth.user.info": "loader:hunter2"}
+    assert "hunter2" not in repr(TableSettings(values=values))
 
 
 @pytest.mark.parametrize(

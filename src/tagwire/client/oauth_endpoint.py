@@ -74,9 +74,9 @@ class ClientCredentials:
 
     token_endpoint_url: str
     client_id: str
-    client_secret: str = field(repr=False)
+    client_secret: str
     scope: str | None = None
-    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
+    extensions: Mapping[str, str] = field(default_factory=dict)
     cafile: str | PathLike[str] | None = None
     expected_audience: str | None = None
     clock_skew: float = DEFAULT_CLOCK_SKEW
@@ -113,6 +113,9 @@ class ClientCredentials:
             raise ConfigError("token_endpoint_url: holds credentials; give them as client_id and client_secret")
         if self.cafile is not None and url.scheme == "http":
             raise ConfigError("cafile: has no effect with an endpoint of http")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {told(self.client_id, 200)} at {self.name}>"
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tagwire.errors import ConfigError
@@ -49,7 +49,7 @@ class TableSettings:
 
     headers: Sequence[str] | None = None
     text: bool | None = None
-    values: Mapping[str, str] | None = None
+    values: Mapping[str, str] | None = field(default=None, repr=False)  # a registry's password may be among them
     partition_by: str | None = None
     evolve: bool = False
     restart: bool = False
