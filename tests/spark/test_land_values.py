@@ -103,6 +103,22 @@ def test_a_table_keeps_the_values_that_it_was_begun_with(spark, broker, topic, p
     assert land(broker.bootstrap, topic, out).table_rows == 3
 
 
+def test_fields_that_differ_in_case_alone_land_as_parquet_and_go_back(spark, broker, topic, produce, tmp_path, capsys):
+    produce(topic, {0: [Record(None, b'{"id":1,"ID":2}', (), NOON)]})
+    out, again = str(tmp_path / "out"), f"{topic}-again"
+    values = {"value.format": "json", "value.schema": "id bigint, ID bigint"}
+    with pytest.raises(ConfigError, match=r"'value\.id' and 'value\.ID'"):
+        land(broker.bootstrap, topic, tmp_path / "delta", table=TableSettings(values=values), spark=spark)
+    land(broker.bootstrap, topic, out, format="parquet", table=TableSettings(values=values), spark=spark)
+    with pytest.raises(ConfigError, match=r"set spark\.sql\.caseSensitive=true"):
+        landed_rows(spark, out)
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(again, num_partitions=1, configs={"retention.ms": "-1"})])
+    assert main(["replay", again, "--table", out, "--bootstrap", broker.bootstrap]) == 0
+    (row,) = batch(spark, broker, subscribe=again).collect()
+    assert bytes(row.value) == b'{"id":1,"ID":2}'
+
+
 def test_a_table_of_messages_goes_back_into_a_topic_byte_by_byte(spark, broker, topic, produce, tmp_path, capsys):
     cls = message_class(FLIGHT)
     written = [cls(carrier=f"c{i}", legs=[cls.Leg(minutes=65535)] * i).encode(1) for i in range(5)]

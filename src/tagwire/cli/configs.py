@@ -194,8 +194,8 @@ def _of_all(client: Client) -> dict[ConfigResource, dict[str, ConfigEntry]]:
         failed += _not_gone(client, dict.fromkeys(topics, error))
     if failed and not found:
         raise failed[0]
-    for error in failed:
-        typer.echo(error, err=True)
+    for failure in failed:
+        typer.echo(failure, err=True)
     return found
 
 

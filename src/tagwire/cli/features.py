@@ -107,8 +107,8 @@ def _list(bootstrap: str, as_json: bool) -> None:
                 failed.append(error)
     if not told:
         raise failed[0]
-    for error in failed:
-        typer.echo(f"not counted: {error}", err=True)
+    for failure in failed:
+        typer.echo(f"not counted: {failure}", err=True)
     newest = max(told, key=lambda one: one.epoch)
     rows = []
     for name in sorted({*newest.finalized, *(name for one in told for name in one.supported)}):

@@ -163,6 +163,7 @@ def _rows(spark: Any, table: Path | None, files: str | None, of: str | None, reg
     from tagwire.spark.jobs.replay import landed_rows
 
     if table is not None:
+        spark.conf.set("spark.sql.caseSensitive", "true")  # fields of values may differ in case alone
         return landed_rows(spark, table, registry_options(registry))
     try:
         reader = spark.read.format("tagwire-segments").option("includeHeaders", "true")

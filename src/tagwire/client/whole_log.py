@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tagwire.client.client import Client
-from tagwire.client.config import NO_RESET, READ_UNCOMMITTED
+from tagwire.client.config import READ_UNCOMMITTED
 from tagwire.client.fetch_positions import CompletedFetch, FetchBuffer, FetchPosition, at_offset
 from tagwire.client.fetching import Fetcher
+from tagwire.client.offset_reset import NO_RESET
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records import Record, read

@@ -34,6 +34,7 @@ KEEP, NOW = "keep", "now"
 _SLICES_A_SECOND = 20
 _DUE = "_due"
 _OF_PATTERNS = re.compile(r"[\\*?\[\]{}]")
+_SAME_NAME = "COLUMN_ALREADY_EXISTS"
 _NO_TIME = -1  # the timestamp of a record that has none
 _JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
@@ -186,7 +187,8 @@ def landed_rows(spark: SparkSession, out: str | Path, registry: Mapping[str, str
         registry: how a schema registry is reached: `schema.registry.url`, ...
 
     Raises:
-        StorageError: `land` began no table there. TagwireError: Spark cannot read it.
+        StorageError: `land` began no table there. TagwireError: Spark cannot read it. ConfigError: it has names that
+            differ in case alone, and the session is not set to tell them apart.
         ConfigError, ValueSchemaError, SchemaRegistryError: as `tagwire.spark.functions.to_value`.
     """
     from pyspark.sql import functions as F  # noqa: N812
@@ -198,6 +200,9 @@ def landed_rows(spark: SparkSession, out: str | Path, registry: Mapping[str, str
         for name in set(known.headers) - set(table.columns):
             table = table.withColumn(name, F.lit(None).cast("string"))
     except Exception as error:
+        if _SAME_NAME in str(error):
+            said = "names of columns or fields differ in case alone: set spark.sql.caseSensitive=true"
+            raise ConfigError(f"{out}: {said}") from error
         raise reason(error) from error
     columns = [
         _written(table, name, known, registry or {}) if name in known.corrupt else F.col(name).cast("binary")
