@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -246,3 +246,103 @@ def test_damaged_batches_are_read_or_refused_and_both_readers_agree(
         except TagwireError as error:
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]
+
+
+class Fault(Exception):
+    """What a reading byte by byte finds, in the words of the error that must be raised."""
+
+
+def byte_by_byte(payload: bytes, count: int) -> list[tuple[Any, ...]]:
+    """The rows of a batch at offset 0 whose deltas of timestamps are from 1000, read after docs/record-formats.md and
+    not after the kernels. Raises Fault."""
+    at = index = 0
+
+    def refuse(what: str, where: int) -> NoReturn:
+        raise Fault(f"batch at offset 0, record {index} at byte {61 + where}: {what}")
+
+    def varint(stop: int, bits: int = 32) -> int:
+        nonlocal at
+        begun = at
+        raw = shift = 0
+        while at < stop:
+            byte = payload[at]
+            at += 1
+            raw |= (byte & 127) << shift
+            shift += 7
+            if raw >> bits or (byte > 127 and shift >= bits):
+                refuse("a varint is longer than its type", begun)
+            if byte < 128:
+                return (raw >> 1) ^ -(raw & 1)
+        refuse("a varint runs past the end", begun)
+
+    def piece(stop: int, what: str, least: int = -1) -> bytes | None:
+        nonlocal at
+        begun = at
+        size = varint(stop)
+        if size < least or size > stop - at:
+            refuse(f"{what} length {size} does not fit into the record", begun)
+        at += max(size, 0)
+        return None if size < 0 else payload[at - size : at]
+
+    rows: list[tuple[Any, ...]] = []
+    after = -1
+    while index < count:
+        begun = at
+        size = varint(len(payload))
+        if size < 1 or size > len(payload) - at:
+            refuse(f"record length {size} does not fit into what is left of the batch", begun)
+        stop = at + size
+        at += 1
+        time, delta = varint(stop, 64), varint(stop)
+        key, value = piece(stop, "key"), piece(stop, "value")
+        counted = at
+        headers = varint(stop)
+        if headers < 0 or headers > (stop - at) >> 1:
+            refuse(f"header count {headers} does not fit into the record", counted)
+        if not after < delta < count:
+            refuse(f"offset delta {delta} does not ascend within the batch's range", begun)
+        after = delta
+        pairs = [(piece(stop, "header key", 0), piece(stop, "header value")) for _ in range(headers)]
+        if at != stop:
+            refuse(f"{stop - at} bytes are left after the record's last field", at)
+        rows.append((delta, 1000 + time, key, value, [(str(name, "utf-8", "replace"), data) for name, data in pairs]))
+        index += 1
+    if at != len(payload):
+        refuse(f"{len(payload) - at} bytes are left after the last record", at)
+    return rows
+
+
+def records_of(*sizes: int | None) -> bytes:
+    """Records whose values and headers have each of the sizes, their keys the next one, their times the sizes' cube."""
+    pieces = [None if size is None else b"v" * size for size in sizes]
+    found = [
+        Record(key, value, [("h" * (size or 0), value)] * (number % 3), (size or 0) ** 3)
+        for number, (size, key, value) in enumerate(zip(sizes, pieces[1:] + pieces[:1], pieces))
+    ]
+    return records.write(found)[61:]
+
+
+def test_records_of_all_sizes_are_read_as_byte_by_byte(seal: Callable[..., bytes], read_rows: Reader) -> None:
+    payload = records_of(None, 0, 1, 2, 62, 63, 64, 65, 4000, 8191, 8192, 100_000, 0)
+    assert read_rows(seal(payload, 13)) == byte_by_byte(payload, 13)
+
+
+@pytest.mark.parametrize("value", [0, 1, 2, 3, 20, 127, 128, 129, 130, 254, 255])
+def test_a_wrong_byte_among_good_records_is_met_as_byte_by_byte(
+    value: int, seal: Callable[..., bytes], read_rows: Reader
+) -> None:
+    payload = bytearray(records_of(None, 5, 0, 16, 64, 1, 30))
+    for at, right in enumerate(payload):
+        payload[at] = value
+        found: object
+        expected: object
+        try:
+            expected = byte_by_byte(bytes(payload), 7)
+        except Fault as fault:
+            expected = str(fault)
+        try:
+            found = read_rows(seal(bytes(payload), 7))
+        except CorruptRecordError as error:
+            found = str(error)
+        assert found == expected, at
+        payload[at] = right

@@ -61,6 +61,12 @@ else:
 _CUT_SHORT = cython.declare(cython.longlong, -(1 << 40))
 _TOO_LONG = cython.declare(cython.longlong, -(1 << 41))
 
+# of a record of short fields: the most bytes before its timestamp, and from there to its key; and what none of its
+# lengths has, which are not negative and take no more than two bytes
+_SHORT_FRONT = cython.declare(cython.Py_ssize_t, 3)
+_SHORT_MIDDLE = cython.declare(cython.Py_ssize_t, 5)
+_NOT_SHORT = cython.declare(cython.longlong, 1 | ~((1 << 14) - 1))
+
 
 def fault(code: int, detail: int, base_offset: int, index: int, at: int) -> CorruptRecordError:
     return CorruptRecordError(
@@ -168,10 +174,9 @@ def cause(code: cython.int, value: cython.longlong) -> cython.int:
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def record_at(
+def _any_record_at(
     src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[
     cython.int,  # 0 or a fault
@@ -185,7 +190,7 @@ def record_at(
     cython.longlong,  # value: length or -1
     cython.longlong,  # header count
 ]:
-    """The fields of the record at `at`, headers apart. The offset delta is for the caller to judge."""
+    """`record_at` of any record, every field held against what is left."""
     size: cython.longlong
     past: cython.Py_ssize_t
     time: cython.longlong
@@ -222,6 +227,135 @@ def record_at(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _up_to_two(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A varint of one or two bytes, not yet a zigzag: (value, next position); 1 << 14 or more for a longer one."""
+    low: cython.longlong = src[at]
+    if low < 128:
+        return low, at + 1
+    return (low & 127) | (cython.cast(cython.longlong, src[at + 1]) << 7), at + 2
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _up_to_three(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t
+) -> tuple[cython.longlong, cython.Py_ssize_t]:
+    """A varint of one to three bytes, as `_up_to_two`; 1 << 21 or more for a longer one."""
+    low: cython.longlong = src[at]
+    high: cython.longlong
+    if low < 128:
+        return low, at + 1
+    high = src[at + 1]
+    low = (low & 127) | ((high & 127) << 7)
+    if high < 128:
+        return low, at + 2
+    return low | (cython.cast(cython.longlong, src[at + 2]) << 14), at + 3
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def record_at(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[
+    cython.int,  # 0 or a fault
+    cython.Py_ssize_t,  # position of the first header, or of the fault
+    cython.longlong,  # end of the record, or the fault's detail
+    cython.longlong,  # timestamp delta
+    cython.longlong,  # offset delta
+    cython.Py_ssize_t,  # key: start
+    cython.longlong,  # key: length or -1
+    cython.Py_ssize_t,  # value: start
+    cython.longlong,  # value: length or -1
+    cython.longlong,  # header count
+]:
+    """The fields of the record at `at`, headers apart. The offset delta is for the caller to judge."""
+    size: cython.longlong
+    time: cython.longlong
+    delta: cython.longlong
+    key: cython.longlong
+    value: cython.longlong
+    key_at: cython.Py_ssize_t
+    value_at: cython.Py_ssize_t
+    count: cython.longlong
+    past: cython.Py_ssize_t
+    stop: cython.longlong
+    is_short: cython.bint = False
+    # Most records have short fields, and no byte of one needs a check of its own. What does not come out even is read
+    # again, byte for byte.
+    if end - at >= _SHORT_FRONT:
+        size, past = _up_to_two(src, at)
+        stop = past + cython.cast(cython.Py_ssize_t, size >> 1)
+        time, past = _varlong(src, past + 1, end)
+        if 0 <= past <= end - _SHORT_MIDDLE:
+            delta, past = _up_to_three(src, past)
+            key, key_at = _up_to_two(src, past)
+            past = key_at
+            if key == 1:
+                key = -1
+            else:
+                past += cython.cast(cython.Py_ssize_t, key >> 1)
+                size |= key
+                key >>= 1
+            if past + 2 <= stop <= end:
+                value, value_at = _up_to_two(src, past)
+                past = value_at
+                if value == 1:
+                    value = -1
+                else:
+                    past += cython.cast(cython.Py_ssize_t, value >> 1)
+                    size |= value
+                    value >>= 1
+                if past < stop and size & _NOT_SHORT == 0 and delta >> 21 == 0 and src[past] & 129 == 0:
+                    count = src[past] >> 1
+                    past += 1
+                    if count <= (stop - past) >> 1:
+                        delta = (delta >> 1) ^ -(delta & 1)
+                        is_short = True
+    code: cython.int = 0
+    if not is_short:
+        code, past, stop, time, delta, key_at, key, value_at, value, count = _any_record_at(src, at, end)
+    return code, past, stop, time, delta, key_at, key, value_at, value, count
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _any_header_at(
+    src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> tuple[
+    cython.int,  # 0 or a fault
+    cython.Py_ssize_t,  # position after the header, or of the fault
+    cython.Py_ssize_t,  # key: start
+    cython.longlong,  # key: length, or the fault's detail
+    cython.Py_ssize_t,  # value: start
+    cython.longlong,  # value: length or -1
+]:
+    """`header_at` of any header."""
+    key: cython.longlong
+    value: cython.longlong
+    key_at: cython.Py_ssize_t
+    value_at: cython.Py_ssize_t
+    key, key_at = _length(src, at, end)
+    if key < 0 or key > end - key_at:
+        return cause(7, key), at, 0, key, 0, 0
+    at = key_at + cython.cast(cython.Py_ssize_t, key)
+    value, value_at = _length(src, at, end)
+    if value < -1 or value > end - value_at:
+        return cause(8, value), at, 0, value, 0, 0
+    at = value_at + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
+    return 0, at, key_at, key, value_at, value
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def header_at(
     src: cython.pointer[cython.const[cython.uchar]], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[
@@ -237,15 +371,21 @@ def header_at(
     value: cython.longlong
     key_at: cython.Py_ssize_t
     value_at: cython.Py_ssize_t
-    key, key_at = _length(src, at, end)
-    if key < 0 or key > end - key_at:
-        return cause(7, key), at, 0, key, 0, 0
-    at = key_at + cython.cast(cython.Py_ssize_t, key)
-    value, value_at = _length(src, at, end)
-    if value < -1 or value > end - value_at:
-        return cause(8, value), at, 0, value, 0, 0
-    at = value_at + (cython.cast(cython.Py_ssize_t, value) if value > 0 else 0)
-    return 0, at, key_at, key, value_at, value
+    past: cython.Py_ssize_t
+    is_short: cython.bint = False
+    # as nearly all are: its key and its value shorter than 64 bytes
+    if at < end and src[at] & 129 == 0:
+        key = src[at] >> 1
+        key_at = at + 1
+        value_at = key_at + cython.cast(cython.Py_ssize_t, key) + 1
+        if value_at <= end and src[value_at - 1] & 129 == 0:
+            value = src[value_at - 1] >> 1
+            past = value_at + cython.cast(cython.Py_ssize_t, value)
+            is_short = past <= end
+    code: cython.int = 0
+    if not is_short:
+        code, past, key_at, key, value_at, value = _any_header_at(src, at, end)
+    return code, past, key_at, key, value_at, value
 
 
 @cython.cfunc
