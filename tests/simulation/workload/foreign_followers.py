@@ -13,12 +13,13 @@ from tagwire.client.metadata import TopicMetadata
 from tests.simulation.workload.foreign import KINDS, REQUEST_S, Enough
 from tests.simulation.workload.foreign_members import BEAT_S, LONG_MS, ROUNDS, TYPE, ForeignMembers, _Member
 from tests.simulation.workload.foreign_waiting import BEGUN_S
-from tests.simulation.workload.probing import REFUSED, coordinator_of
+from tests.simulation.workload.probing import REFUSED, coordinator_of, error_of
 
 LED: Final = "foreign-led"
 LAGGING: Final = "foreign-lagging"
 AWAY: Final = "foreign-away"
 REBALANCE_MS: Final = 4000
+OVER: Final = "UNKNOWN_MEMBER_ID, when the time to synchronize was over"
 
 
 class ForeignFollowers(ForeignMembers):
@@ -51,8 +52,10 @@ class ForeignFollowers(ForeignMembers):
         """Who joins again with another subscription begins a rebalance, and leads where the leader does not come."""
         node = await coordinator_of(self.client, LED, 0)
         about = f"a member of {LED} that joins"
+        began = self.history.now
         first = await self.said(node, _join("one", "", b""), about, "NONE")
-        await self._synced(node, "one", first)
+        await self._synced(node, "one", first, began)
+        began = self.history.now
         joining = asyncio.ensure_future(self.other.request(_join("two", "", b""), node=node))
         await asyncio.sleep(BEGUN_S + self.stage.round_trip_s)  # by then it waits for the first one
         try:
@@ -61,8 +64,8 @@ class ForeignFollowers(ForeignMembers):
             second = await joining
         if first.generation_id != second.generation_id or first.leader != first.member_id:
             return  # one came when the other was done
-        await self._synced(node, "one", first)
-        await self._synced(node, "two", second)
+        await self._synced(node, "one", first, began)
+        await self._synced(node, "two", second, began)
         again = await self.said(node, _join("two", second.member_id, b"another"), about, "NONE")
         due = [second.generation_id + 1, second.member_id]
         about = f"generation and leader of {LED}, when a member has joined again and its leader has not"
@@ -74,7 +77,9 @@ class ForeignFollowers(ForeignMembers):
         ]
         await self.client.request(kind(group_id=LED, members=members), node=node)
 
-    async def _synced(self, node: int, name: str, joined: Any) -> None:
+    async def _synced(self, node: int, name: str, joined: Any, began: float) -> None:
+        """Synchronizes who has begun to join then. Who has not within the time of a rebalance, as on a slow network, is
+        no member any more."""
         kind = messages.SyncGroupRequest
         assignments = [
             kind.SyncGroupRequestAssignment(member_id=member.member_id, assignment=b"some") for member in joined.members
@@ -88,7 +93,13 @@ class ForeignFollowers(ForeignMembers):
             protocol_name="any",
             assignments=assignments,
         )
-        await self.said(node, request, f"a member of {LED} that has joined", "NONE")
+
+        def of(response: Any) -> str:
+            answer = error_of(response)
+            is_late = self.history.now - began >= REBALANCE_MS / 1000
+            return OVER if answer == "UNKNOWN_MEMBER_ID" and is_late else answer
+
+        await self.said(node, request, f"a member of {LED} that has joined", "NONE", of=of, otherwise=(OVER,))
 
     # KIP-848 -----------------------------------------------------------------------------------------------------
 
