@@ -174,6 +174,23 @@ def test_partitions_are_added_all_or_none(wire, topic):
     assert describe(wire).transaction_state == "Empty"
 
 
+@pytest.mark.parametrize("internal", [OFFSETS, TRANSACTIONS])
+def test_topics_of_the_brokers_own_are_not_added_to_a_transaction(wire, topic, internal):
+    who = initialize(wire)
+    assert add(wire, who, 0, 9, topic=internal) == [Error.TOPIC_AUTHORIZATION_FAILED] * 2
+    assert describe(wire).transaction_state == "Empty"
+    assert end(wire, who) is Error.INVALID_TXN_STATE
+
+
+def test_a_broker_starts_that_was_told_to_end_a_transaction_where_it_keeps_its_own(tmp_path, connect):
+    with Broker(tmp_path / "data") as broker:
+        who = initialize(connect(broker.bootstrap))
+        assert mark(connect(broker.bootstrap), who, 0, topic=TRANSACTIONS) is Error.NONE
+    with Broker(tmp_path / "data") as broker:
+        again = initialize(connect(broker.bootstrap))
+    assert (again.producer_id, again.producer_epoch) == (who.producer_id, who.producer_epoch + 1)
+
+
 def test_a_transactional_id_that_is_empty_is_no_id_in_any_request(wire, topic):
     who = initialize(wire)
     assert add(wire, who, 0, name="") is Error.INVALID_REQUEST
@@ -534,13 +551,13 @@ def test_whoever_names_a_producer_id_without_an_epoch_or_an_epoch_alone_fences_n
     assert add(wire, who, 0) is Error.NONE
 
 
-def mark(wire, who, coordinator_epoch):
+def mark(wire, who, coordinator_epoch, topic="t"):
     request = messages.WriteTxnMarkersRequest
     marker = request.WritableTxnMarker(
         producer_id=who.producer_id,
         producer_epoch=who.producer_epoch,
         transaction_result=False,
-        topics=[request.WritableTxnMarkerTopic(name="t", partition_indexes=[0])],
+        topics=[request.WritableTxnMarkerTopic(name=topic, partition_indexes=[0])],
         coordinator_epoch=coordinator_epoch,
     )
     return Error.of(wire.ask(request(markers=[marker]), 1).markers[0].topics[0].partitions[0].error_code)

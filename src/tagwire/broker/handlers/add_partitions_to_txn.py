@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 24): let a transaction write to partitions; the first begins it.
 
 Versions 0-3; the later ones are for brokers among each other. Either all partitions are added or none: where one does
-not exist, the others get OPERATION_NOT_ATTEMPTED. Before version 2, PRODUCER_FENCED is told as
-INVALID_PRODUCER_EPOCH.
+not exist, or is of a topic of the broker's own, the others get OPERATION_NOT_ATTEMPTED. Before version 2,
+PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from tagwire.broker.cluster_image import TRANSACTION
 from tagwire.broker.coordinated import OneKey
 from tagwire.broker.handlers.init_producer_id import fencing_error
 from tagwire.broker.registry import Call, handles
+from tagwire.broker.topic import INTERNAL
 from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import ADD_PARTITIONS_TO_TXN_PRODUCER_FENCED
@@ -53,10 +54,12 @@ def _response(call: Call[Request], outcomes: dict[TopicPartition, Error]) -> Res
 
 async def _outcomes(call: Call[Request], partitions: list[TopicPartition]) -> dict[TopicPartition, Error]:
     request = call.request
-    missing = [where for where in partitions if call.broker.topics.partition(*where) is None]
-    if missing:
-        refused = dict.fromkeys(partitions, Error.OPERATION_NOT_ATTEMPTED)
-        return {**refused, **dict.fromkeys(missing, Error.UNKNOWN_TOPIC_OR_PARTITION)}
+    topics = call.broker.topics
+    refused = {where: Error.UNKNOWN_TOPIC_OR_PARTITION for where in partitions if topics.partition(*where) is None}
+    # A marker in the coordinator's own log would be one of what it has stored.
+    refused |= {where: Error.TOPIC_AUTHORIZATION_FAILED for where in partitions if where.topic in INTERNAL}
+    if refused:
+        return {**dict.fromkeys(partitions, Error.OPERATION_NOT_ATTEMPTED), **refused}
     try:
         await call.broker.transactions.add(
             request.v3_and_below_transactional_id,

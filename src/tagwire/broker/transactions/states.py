@@ -56,6 +56,8 @@ class TransactionStates:
             StorageError: it cannot be read.
         """
         for batch in self._log.replay():
+            if batch.is_control:  # a marker that an administrator had written here
+                continue
             try:
                 for record in batch.records():
                     self._take(record)
