@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.types import BinaryType, StructType
 
 from tagwire.errors import ConfigError
 from tagwire.spark.sink.options import parse
+from tagwire.spark.sink.record_projection import RecordProjection
 
 TARGET = {"kafka.bootstrap.servers": "h:1", "topic": "target"}
 ONCE = {**TARGET, "exactlyonce": "true"}
@@ -39,3 +41,13 @@ def test_what_an_exactly_once_write_may_be_told_is_taken() -> None:
     )
     assert (options.settled_batch, options.transaction_timeout_ms) == ("q-1/7", 60_000)
     assert parse({**TARGET, "kafka.acks": "1"}).client["acks"] == "1"
+
+
+@pytest.mark.parametrize("name", ["key", "value", "headers"])
+def test_a_column_that_a_table_has_twice_is_named(name: str) -> None:
+    table = StructType().add("value", BinaryType()).add("id", BinaryType()).add("id", BinaryType())
+    RecordProjection(table, "target")
+    for _ in range(1 if name == "value" else 2):
+        table = table.add(name, BinaryType())
+    with pytest.raises(ConfigError, match=f"column {name}: the table has it 2 times"):
+        RecordProjection(table, "target")

@@ -59,6 +59,10 @@ class RecordProjection:
         self._encoded = {each.name: each for each in encoded}
         self._encoders: dict[str, TypedEncoder] = {}
         columns = {field.name: field.dataType for field in schema}
+        names = schema.fieldNames()
+        for name in (*_TYPES, "headers"):
+            if names.count(name) > 1:
+                raise ConfigError(f"column {name}: the table has it {names.count(name)} times")
         if "value" not in columns:
             raise ConfigError(f"column value: missing; the table has {', '.join(columns) or 'no columns'}")
         if topic is None and "topic" not in columns:
