@@ -102,6 +102,12 @@ def test_a_field_without_a_column_is_its_default_or_null() -> None:
     assert encoded(schema, pa.array([{"a": 1}], pa.struct([("a", pa.int32())]))) == ([body], [False])
 
 
+def test_a_record_whose_field_is_called_like_a_member_is_written_to_a_union() -> None:
+    schema = ["null", record(("membership", "int"), name="Card"), "string"]
+    column = pa.array([{"membership": 7}, None], pa.struct([("membership", pa.int32())]))
+    assert encoded(schema, column) == ([b"\x02\x0e", None], [False, False])
+
+
 def test_a_union_of_several_types_is_written_from_its_members() -> None:
     schema = record(("u", ["int", "null", ITEM]))
     column = FORMAT.reader_schema(Schema(json.dumps(schema))).type

@@ -5,6 +5,7 @@ Source: the Avro specification, 1.11, "Binary Encoding". Columns and fields meet
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -287,7 +288,7 @@ def _union(node: Node, column: pa.DataType, path: str) -> Write:
 
 
 def _names_members(column: pa.DataType) -> bool:
-    return column.num_fields > 0 and column.field(0).name.startswith("member")
+    return column.num_fields > 0 and all(re.fullmatch(r"member[0-9]+", field.name) for field in column)
 
 
 def _tagged(write: Write, place: int, nothing: int) -> Write:
