@@ -191,6 +191,12 @@ def test_aborted_records_are_known_by_their_markers_where_segments_were_copied_a
     assert committed_offsets(log.path) == committed_offsets(copy) == [0, 3, 6]
 
 
+def test_a_first_message_that_shrinks_a_hundredfold_is_among_the_committed(tmp_path):
+    log = LogDirectory(tmp_path, "t-0")
+    log.segment.write_bytes(write([Record(b"k", bytes(1 << 21))], magic=1, compression="gzip"))
+    assert committed_offsets(log.path) == [0]
+
+
 def test_what_compaction_has_emptied_opens_no_transaction(tmp_path):
     log = LogDirectory(tmp_path, "t-0")
     log.numbered(1)

@@ -169,7 +169,7 @@ def headers(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[tupl
         for ends in chunk.ends:
             data = chunk.data[begins:ends]
             try:
-                (header,) = batch_headers(data)
+                (header,) = batch_headers(data, max_decompressed=MAX_DECOMPRESSED)
             except (DecodeError, UnsupportedVersionError) as error:
                 wrong = placed_error(error, f"{file.path}, batch at byte {chunk.position + begins}")
                 if not drop:
