@@ -74,6 +74,22 @@ def kinds(wire):
     return [(decode_record(OFFSETS, r.key, r.value).type, r.value is None) for r in records]
 
 
+def test_a_member_without_a_subscription_has_an_epoch_that_it_can_heartbeat_in(wire, topic):
+    entered = enter(wire, "a", topics=())
+    assert (entered.error_code, entered.member_epoch) == (0, 1)
+    again = say(wire, "a", member_epoch=1)
+    assert (again.error_code, again.member_epoch) == (0, 1)
+
+
+def test_a_member_is_described_with_what_it_has_until_it_has_given_that_up(wire, topic):
+    wire.create("u")
+    enter(wire, "a")
+    assert say(wire, "a", member_epoch=1, subscribed_topic_names=["u"]).error_code == 0
+    (found,) = described(wire).members
+    assert [one.topic_name for one in found.assignment.topic_partitions] == ["t"]
+    assert [one.topic_name for one in found.target_assignment.topic_partitions] == ["u"]
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_member_joins_heartbeats_and_leaves_in_every_version(wire, topic, version):
     answer = enter(wire, "" if version == 0 else "a", version)

@@ -286,11 +286,11 @@ class ConsumerGroup(ConsumerGroupRecords):
         replaced = self._static.get(subscription.instance_id or "", member.member_id)
         epoch, target_epoch = self.epoch or 0, self.target_epoch
         target = self.targets.get(replaced, NO_PARTITIONS)
-        if is_changed or self._seen_versions != self._versions or epoch > target_epoch:
+        if is_changed or self._seen_versions != self._versions or epoch > target_epoch or epoch == 0:
             members = [other for key, other in self.members.items() if key not in (member.member_id, replaced)]
             members.append(updated)
             regexes, known, is_changed = self._see(members, changes, is_changed=is_changed)
-            if is_changed:
+            if is_changed or epoch == 0:  # 0 is not told as a member's epoch: who says it joins
                 epoch += 1
                 changes.append(EpochChange(epoch))
             if epoch > target_epoch:

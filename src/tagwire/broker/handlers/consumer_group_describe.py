@@ -63,10 +63,16 @@ def _member(call: Call[Request], group: ConsumerGroup, member: ConsumerMember) -
         client_host=said.client_host,
         subscribed_topic_names=sorted(said.topics),
         subscribed_topic_regex=said.regex or "",
-        assignment=_assignment(call, member.current.assigned),
+        assignment=_assignment(call, _held(call, member)),
         target_assignment=_assignment(call, group.targets.get(member.member_id, NO_PARTITIONS)),
         member_type=CLASSIC if member.is_classic else CONSUMER,
     )
+
+
+def _held(call: Call[Request], member: ConsumerMember) -> Partitions:
+    """What a member has; from Kafka 4.3 on, what it is to give up as well until it has."""
+    tells_all = call.broker.groups.settings.takes_older_epochs
+    return member.current.assigned | member.current.revoking if tells_all else member.current.assigned
 
 
 def _assignment(call: Call[Request], partitions: Partitions) -> Response.Assignment:
