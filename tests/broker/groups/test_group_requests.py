@@ -458,3 +458,13 @@ def look_until_forgotten(wire):
     wire.create("t")
     assert committed(wire).committed_offset == -1
     assert committed(wire, topic="u").committed_offset == 6
+
+
+def test_there_is_no_group_without_a_name_to_delete(wire):
+    (result,) = wire.ask(messages.DeleteGroupsRequest(groups_names=[""]), 2).results
+    assert result.error_code == Error.GROUP_ID_NOT_FOUND
+
+
+def test_a_session_that_may_not_be_so_long_is_told_whether_the_member_is_known_or_not(wire):
+    assert join(wire, "nobody", session=2**31 - 1).error_code == Error.INVALID_SESSION_TIMEOUT
+    assert join(wire, "nobody").error_code == Error.UNKNOWN_MEMBER_ID

@@ -17,7 +17,7 @@ from uuid import uuid4
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups import classic_members, conversion, stored
-from tagwire.broker.groups.classic_group import ClassicGroup
+from tagwire.broker.groups.classic_group import MAX_SESSION_TIMEOUT_MS, MIN_SESSION_TIMEOUT_MS, ClassicGroup
 from tagwire.broker.groups.consumer_changes import Change, deletes
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.consumer_member import JOINING
@@ -252,6 +252,8 @@ class Groups(OffsetCommits):
         """A client joins. The response may take as long as a rebalance."""
         if not group_id:
             return JoinResult(Error.INVALID_GROUP_ID, joining.member_id)
+        if not MIN_SESSION_TIMEOUT_MS <= joining.session_timeout_ms <= MAX_SESSION_TIMEOUT_MS:
+            return JoinResult(Error.INVALID_SESSION_TIMEOUT, joining.member_id)
         future: asyncio.Future[JoinResult] = asyncio.get_running_loop().create_future()
         await self._serial.run(group_id, self._join(group_id, joining, partial(_give, future)))
         return await future
