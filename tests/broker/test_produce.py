@@ -227,6 +227,8 @@ def test_a_refusal_of_the_log_tells_where_that_starts_and_one_of_the_request_doe
     assert (unordered.error_code, unordered.log_start_offset) == (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
     assert wire.produce("t", ONE[:-1]).log_start_offset == -1
     assert wire.produce("missing", ONE).log_start_offset == -1
+    packed = write([Record(None, b"v")], compression="zstd")
+    assert wire.produce("t", packed, version=6).log_start_offset == -1
 
 
 def test_transactional_records_without_a_transactional_id_refuse_the_whole_request(wire, make):

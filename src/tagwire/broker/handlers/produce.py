@@ -42,6 +42,7 @@ STARTLESS = frozenset(
         Error.MESSAGE_TOO_LARGE,
         Error.RECORD_LIST_TOO_LARGE,
         Error.KAFKA_STORAGE_ERROR,
+        Error.UNSUPPORTED_COMPRESSION_TYPE,
     }
 )
 """Refusals of a log that do not tell where it starts, as Kafka's ReplicaManager has them."""
