@@ -229,7 +229,7 @@ def beat(talk: Talk) -> Step:
         talk.notes["joined", group] = "in"
         body |= {"memberEpoch": 0, "rebalanceTimeoutMs": talk.mostly(30_000, -1, 0, chance=0.95)}
         body["topicPartitions"] = talk.mostly([], None, chance=0.97)
-        body["subscribedTopicNames"] = talk.mostly(["t"], [], None, ["t", "u"], ["u"])
+        body["subscribedTopicNames"] = talk.mostly(["t"], None, ["t", "u"], ["u"])
         body["subscribedTopicNames"] = body["subscribedTopicNames"] and [Named(t) for t in body["subscribedTopicNames"]]
     elif kind < 0.25:
         talk.notes.pop(("joined", group), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from .answers import codes
 from .batches import Batch
@@ -30,6 +30,10 @@ def is_known(step: Step, paths: frozenset[str], theirs: Any, ours: Any) -> str |
         return "a request for an election of no type is refused as a whole alone"
     if step.api == "CreateTopics" and paths == {".topics.configs.value"}:
         return "a configuration is told as it is read, where Kafka's answer says again what was asked"
+    if step.api in _OF_GROUPS and _forgotten(step.api, theirs, ours):
+        return "a group with neither members nor offsets is gone, for which Kafka looks every ten minutes"
+    if step.api == "DeleteGroups" and step.body["groupsNames"] == [""]:
+        return "no group has an empty name"
     if step.api == "Produce" and paths == {".responses.partitionResponses.logAppendTimeMs"}:
         return "of a duplicate Kafka tells its greatest timestamp as the time of appending, whatever the topic's type"
     if step.api == "Produce" and set(their_codes) == {45} and not any(our_codes) and step.body["transactionalId"]:
@@ -52,6 +56,8 @@ def sets_apart(step: Step, theirs: Any, ours: Any) -> bool:
     """Whether the brokers know different things after a difference, so that there is nothing more to compare."""
     if theirs == HUNG_UP or ours == HUNG_UP:
         return not all(codes(ours if theirs == HUNG_UP else theirs))
+    if step.api in ("DeleteGroups", "OffsetDelete"):
+        return False
     return [*codes(theirs)].count(0) != [*codes(ours)].count(0)
 
 
@@ -59,3 +65,20 @@ def _batch(step: Step) -> Batch:
     batch = step.body["topicData"][0]["partitionData"][0]["records"]
     assert isinstance(batch, Batch)
     return batch
+
+
+_OF_GROUPS: Final = frozenset({"ListGroups", "DescribeGroups", "DeleteGroups", "OffsetDelete"})
+
+
+def _forgotten(api: str, theirs: Any, ours: Any) -> bool:
+    """Whether all that differs is that theirs knows of groups in which nothing is."""
+    if api in ("DeleteGroups", "OffsetDelete"):
+        return 69 in codes(ours) and 69 not in codes(theirs)
+    there = {one["groupId"]: one for one in ours["groups"]}
+    apart = [one for one in theirs["groups"] if one != there.get(one["groupId"])]
+    return all(
+        not one["protocolType"]
+        and one.get("groupState", "Empty") == "Empty"
+        and there.get(one["groupId"], {}).get("groupState", "Dead") == "Dead"
+        for one in apart
+    )
