@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tagwire.errors import ConfigError
@@ -12,6 +13,7 @@ from tagwire.values.options import HEADER, PREFIX, RECORD_NAME, TOPIC_RECORD_NAM
 from tagwire.values.registry import registry_properties, registry_settings
 from tagwire.values.schemas import Reference
 from tagwire.values.subjects import subject_of
+from tagwire.values.value_decoder import plan_decoder
 
 URL = {"schema.registry.url": "http://localhost:8081"}
 AVRO = {"value.format": "avro", **URL}
@@ -39,7 +41,7 @@ def test_a_schema_is_text_or_a_file(tmp_path: Path) -> None:
     file.write_text(RECORD)
     for given in (RECORD, str(file), f" {file} "):
         assert value_settings("value", {"value.format": "avro", "value.schema": given}).schema == RECORD
-    for text in ('"int"', "int", '["null", "int"]'):
+    for text in ('"int"', '["null", "int"]'):
         assert value_settings("value", {"value.format": "avro", "value.schema": text}).schema == text
     proto = 'syntax = "proto3"; message A { int32 a = 1; }'
     assert value_settings("value", {"value.format": "protobuf", "value.schema": proto}).schema == proto
@@ -57,6 +59,12 @@ def test_subjects_are_named_by_confluents_strategies() -> None:
         subject_of(unnamed, "t")
     with pytest.raises(ConfigError, match=r"value\.subject: missing"):
         subject_of(value_settings("value", AVRO), None)
+
+
+def test_a_primitive_schema_of_avro_is_read_without_quotes_too() -> None:
+    for text in ("int", " int "):
+        settings = value_settings("value", {"value.format": "avro", "value.schema": text})
+        assert plan_decoder(settings, None).decode(pa.array([b"\x0e"]))[0].to_pylist() == [7]
 
 
 def test_where_the_id_is_has_confluents_names_and_ours() -> None:

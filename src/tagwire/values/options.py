@@ -159,7 +159,9 @@ def _schema(option: str, given: str | None) -> str | None:
     if given is None or not given.strip():
         return None
     text = given.strip()
-    if text[0] in '{["' or "\n" in text or ";" in text or _PRIMITIVE.fullmatch(text):
+    if _PRIMITIVE.fullmatch(text):
+        found = f'"{text}"'
+    elif text[0] in '{["' or "\n" in text or ";" in text:
         found = given
     else:
         try:
@@ -237,7 +239,7 @@ def _flag(option: str, text: str) -> bool:
 
 
 _PRIMITIVE: Final = re.compile(r"null|boolean|int|long|float|double|bytes|string")
-"""Avro's primitive types, which are a schema without quotes, too."""
+"""Avro's primitive types, whose quotes a shell takes away. Other formats have no such schemas either."""
 
 _OWN: Final = (
     "format",
