@@ -409,7 +409,9 @@ def test_times_dates_bytes_and_decimals_are_read_as_their_words_mean() -> None:
 @pytest.mark.parametrize("form", ["date", "date-time"])
 def test_an_object_that_is_null_or_missing_has_no_time_in_it(form: str) -> None:
     inner = record(at={"type": "string", "format": form})
-    whole = record(a={"oneOf": [{"type": "null"}, inner]}, b=inner, many=STRING_MAP, c={"type": "array", "items": inner})
+    whole = record(
+        a={"oneOf": [{"type": "null"}, inner]}, b=inner, many=STRING_MAP, c={"type": "array", "items": inner}
+    )
     assert decoded(whole, '{"a":null,"many":{},"c":[null]}', '{"b":null}', "?") == (
         [{"a": None, "b": None, "many": [], "c": [None]}, {"a": None, "b": None, "many": None, "c": None}, None],
         [False, False, True],
@@ -479,7 +481,12 @@ def test_a_decoder_reads_the_fields_that_are_wanted_in_their_order_and_can_be_pi
 
 
 def test_what_ends_the_list_in_which_arrow_reads_a_value_is_no_json() -> None:
-    for text, value in ((INTEGER, "1"), (STRING, '"a"'), ({"type": "array", "items": INTEGER}, "[1]"), (record(), "{}")):
+    for text, value in (
+        (INTEGER, "1"),
+        (STRING, '"a"'),
+        ({"type": "array", "items": INTEGER}, "[1]"),
+        (record(), "{}"),
+    ):
         assert decoded(text, value, value + '],"x":[2')[1] == [False, True]
         assert decoded(text, value + '],"x":[')[1] == [True]
 
