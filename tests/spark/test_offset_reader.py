@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Admin
+from tagwire.client import Admin, Consumer
 from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
@@ -54,3 +54,27 @@ def test_a_topic_that_is_named_and_deleted_while_it_is_asked_about_is_an_error(
         reader.available_offsets()
     reader.close()
     assert raised.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_what_a_group_refuses_is_not_committed_again_with_each_question_of_an_idle_stream(
+    broker: Broker, topic: str, produce: Produce, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(topic, {0: [Record(b"k", b"v")]})
+    at, group = TopicPartition(topic, 0), f"{topic}-group"
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "groupId": group}
+    reader = OffsetReader(parse(options))
+    with Consumer(broker.bootstrap, group=group) as member:  # of a group with members nobody else commits offsets
+        member.subscribe(topic)
+        member.poll(1)
+        for _ in range(5):
+            reader.commit({at: 0})
+        assert len(caplog.records) == 1
+        reader.commit({at: 1})
+        assert len(caplog.records) == 2
+    reader.commit({at: 1})
+    monkeypatch.setattr("tagwire.spark.source.offset_reader._COMMIT_AGAIN", 0.0)
+    reader.commit({at: 1})
+    reader.close()
+    assert len(caplog.records) == 2
+    with Admin(broker.bootstrap) as admin:
+        assert admin.group_offsets(group)[at].offset == 1

@@ -6,6 +6,7 @@ Source: Spark's KafkaOffsetReaderAdmin.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _UNREACHABLE = (ConnectError, ConnectionLostError, RequestTimeoutError)
 _NO_RECORD = -1
+_COMMIT_AGAIN = 30.0
+"""Seconds after which the same offsets are committed once more where a group refused them: Spark asks an idle stream
+for its latest offset a hundred times a second."""
 
 
 class OffsetReader:
@@ -33,6 +37,7 @@ class OffsetReader:
         self._options = options
         self._client: Client | None = None
         self._committed: Offsets = {}
+        self._refused: tuple[Offsets, float] = {}, -math.inf
         self._said_unmatched = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -110,10 +115,14 @@ class OffsetReader:
     def commit(self, offsets: Offsets) -> None:
         """Commits `offsets` to the group of the options, if there is one and it does not stand there already.
 
-        A failure is logged, not raised: the query goes on from its checkpoint, the group only shows its progress.
+        A failure is logged, not raised: the query goes on from its checkpoint, the group only shows its progress. The
+        same offsets are then left alone for a while.
         """
         group = self._options.group
         if group is None or offsets == self._committed or not offsets:
+            return
+        refused, at = self._refused
+        if offsets == refused and time.monotonic() - at < _COMMIT_AGAIN:
             return
         from tagwire.client import Admin
         from tagwire.errors import TagwireError
@@ -122,6 +131,7 @@ class OffsetReader:
             Admin(self._connected()).alter_group_offsets(group, offsets)
         except TagwireError as error:
             log.warning("offsets could not be committed to group %s: %s", group, error)
+            self._refused = dict(offsets), time.monotonic()
         else:
             self._committed = dict(offsets)
 
