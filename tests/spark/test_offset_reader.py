@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Admin, Consumer
+from tagwire.client import Admin, Consumer, NewTopic
 from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
@@ -78,3 +78,23 @@ def test_what_a_group_refuses_is_not_committed_again_with_each_question_of_an_id
     assert len(caplog.records) == 2
     with Admin(broker.bootstrap) as admin:
         assert admin.group_offsets(group)[at].offset == 1
+
+
+def test_a_topic_that_is_named_and_gone_is_waited_for_and_told_once_until_it_is_made_anew(
+    broker: Broker, topic: str, produce: Produce, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = f"{topic}-gone"
+    produce(topic, {0: [Record(b"k", b"v")]})
+    reader = OffsetReader(parse({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": f"{topic},{gone}"}))
+    for _ in range(3):
+        assert {at.topic for at in reader.available_offsets(missing_ok=True)[1]} == {topic}
+    assert len(caplog.records) == 1
+    with pytest.raises(KafkaError, match=gone):
+        reader.available_offsets()
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(gone, num_partitions=1)])
+        assert reader.available_offsets(missing_ok=True)[1][gone, 0] == 0
+        admin.delete_topics([gone])
+    assert (gone, 0) not in reader.available_offsets(missing_ok=True)[1]
+    reader.close()
+    assert len(caplog.records) == 2

@@ -39,6 +39,7 @@ class OffsetReader:
         self._committed: Offsets = {}
         self._refused: tuple[Offsets, float] = {}, -math.inf
         self._said_unmatched = False
+        self._missing: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_client": None}
@@ -157,13 +158,17 @@ class OffsetReader:
         found: list[TopicPartition] = []
         for name, topic in topics.items():
             if topic.error:  # a topic that was just created is waited for
+                if missing_ok and name in self._missing and topic.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                    continue
                 try:
                     topic = client.topic(name)
                 except KafkaError as error:
                     if not missing_ok or error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
                         raise
                     log.warning("left out: %s", error)
+                    self._missing.add(name)
                     continue
+            self._missing.discard(name)
             for index in selection.assign.get(name, ()):
                 if index not in topic.partitions and not missing_ok:
                     has = f"topic {name!r} has {len(topic.partitions)} partitions"
