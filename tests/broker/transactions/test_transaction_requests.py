@@ -563,6 +563,22 @@ def mark(wire, who, coordinator_epoch, topic="t"):
     return Error.of(wire.ask(request(markers=[marker]), 1).markers[0].topics[0].partitions[0].error_code)
 
 
+@pytest.mark.parametrize("whose", [{"producer_id": -1}, {"producer_epoch": -1}, {"producer_id": -5}])
+def test_a_marker_that_is_nobodys_is_refused_and_others_are_written(wire, topic, whose):
+    request, who = messages.WriteTxnMarkersRequest, initialize(wire)
+    markers = [
+        request.WritableTxnMarker(
+            **{"producer_id": who.producer_id, "producer_epoch": who.producer_epoch, **more},
+            topics=[request.WritableTxnMarkerTopic(name="t", partition_indexes=[0])],
+        )
+        for more in (whose, {})
+    ]
+    told = wire.ask(request(markers=markers), 1).markers
+    codes = [marker.topics[0].partitions[0].error_code for marker in told]
+    assert codes == [Error.UNKNOWN_SERVER_ERROR, Error.NONE]
+    assert wire.fetch("t", 0).high_watermark == 1
+
+
 def test_a_transaction_in_a_partition_that_is_offline_cannot_be_ended_there_and_is_said_to_be_on_a_broken_disk(
     wire, topic, broker
 ):
