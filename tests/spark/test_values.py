@@ -9,16 +9,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from tagwire import messages
 from tagwire.errors import ConfigError, DecodeError
 from tagwire.records import Record
+from tagwire.spark.columns import arrow_type
 from tagwire.spark.ddl import parse_schema
 from tagwire.spark.failure import reason
 from tagwire.spark.prefetch import prefetched
 from tagwire.spark.source.options import parse
 from tagwire.spark.values.json import decode_json
+from tagwire.spark.values.options import decoded_columns
 
 from ..limits import wait_until
 from .log_files import LogDirectory
@@ -149,6 +151,18 @@ def test_a_schema_is_read_as_spark_writes_it(spark):
 def test_a_decimal_that_can_hold_nothing_is_refused_by_name(digits, said):
     with pytest.raises(ConfigError, match=re.escape(said)):
         parse_schema(f"a int, b array<decimal({digits})>")
+
+
+def test_a_json_value_may_lack_what_a_schema_of_spark_s_calls_not_null():
+    lines = ArrayType(StructType([StructField("n", LongType(), nullable=False)]), containsNull=False)
+    schema = StructType([StructField("a", LongType(), nullable=False), StructField("lines", lines)])
+    (column,) = decoded_columns({"value.format": "json", "value.schema": schema.json()})
+    found, bad = column.format.decoded(pa.array([b'{"a":1}', b"{}", b'{"lines":[{},null]}']), None)
+    nothing = {"a": None, "lines": None}
+    assert found.to_pylist() == [{**nothing, "a": 1}, nothing, {**nothing, "lines": [{"n": None}, None]}]
+    assert bad.to_pylist() == [False, False, False]
+    assert found.type == arrow_type(column.format.type)
+    assert column.format.fixed() == {"schema": schema.json()}
 
 
 def test_values_hidden_in_others_do_not_shift_the_rows():

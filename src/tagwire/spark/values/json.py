@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import ArrayType, DataType, DayTimeIntervalType, MapType, StructType, TimestampNTZType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
 
 from tagwire.errors import ConfigError
 from tagwire.spark.columns import arrow_type
@@ -20,23 +29,28 @@ _UNREAD = (DayTimeIntervalType, MapType, TimestampNTZType)
 
 @dataclass(frozen=True)
 class JsonFormat:
-    """Values are JSON objects of `type`."""
+    """Values are JSON objects of the type that is given, of which any field may be null, as in Spark's `from_json`."""
 
-    type: StructType
+    given: StructType
 
     needs_headers: ClassVar[bool] = False
+
+    @cached_property
+    def type(self) -> StructType:
+        """What a value becomes."""
+        return _nullable(self.given)
 
     def planned(self, topic: str | None) -> JsonFormat:
         """Itself: the schema is given."""
         return self
 
     def fixed(self) -> dict[str, str]:
-        """The schema as JSON."""
-        return {"schema": self.type.json()}
+        """The schema as JSON, as it was given: tables remember it."""
+        return {"schema": self.given.json()}
 
     def narrowed(self, fields: Sequence[str]) -> JsonFormat:
         """The same for some of the fields."""
-        return JsonFormat(StructType([self.type[name] for name in fields]))
+        return JsonFormat(StructType([self.given[name] for name in fields]))
 
     def decoded(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.Array, pa.Array]:
         """The values as structs, and which rows are no such JSON."""
@@ -45,6 +59,16 @@ class JsonFormat:
     def refusal(self, value: bytes, headers: Headers | None) -> str:
         """Why a value is no such JSON."""
         return json_refusal(value, arrow_type(self.type))
+
+
+def _nullable(kind: StructType) -> StructType:
+    return StructType([StructField(each.name, _of_nullables(each.dataType), True, each.metadata) for each in kind])
+
+
+def _of_nullables(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return _nullable(kind)
+    return ArrayType(_of_nullables(kind.elementType)) if isinstance(kind, ArrayType) else kind
 
 
 def refuse_types(schema: DataType, where: str = "value.schema") -> None:
