@@ -20,7 +20,7 @@ from tagwire.records import Record
 from tagwire.spark.jobs.land import BatchSettings, Follow, LandListener, TableSettings, land
 from tagwire.spark.jobs.land_run import _committed_ends
 from tagwire.spark.jobs.land_topics import land_topics
-from tagwire.spark.jobs.landed import LandReport
+from tagwire.spark.jobs.landed import Batch, LandReport, Progress
 
 from .preloaded import environment
 from .test_land_killed import offsets_of
@@ -206,6 +206,27 @@ def test_topics_that_are_created_later_are_landed_too(spark, broker, topic, prod
     stop.set()
     job.join(SECONDS)
     assert {name: outcome.rows for name, outcome in done.items()} == {f"{topic}-a": 2, f"{topic}-b": 2}
+
+
+def test_a_micro_batch_is_told_also_where_the_query_fails_right_behind_it():
+    from tagwire.spark.jobs.land_run import LandRun
+
+    class Failed:
+        lastProgress = None  # noqa: N815
+
+        def awaitTermination(self, seconds):  # noqa: N802
+            raise StorageUnavailableError("no room")
+
+        def stop(self):
+            pass
+
+    told = []
+    listener = LandListener(on_batch=lambda batch: told.append((batch.number, batch.rows)))
+    run = LandRun(None, None, BatchSettings(), listener, None, Progress(), None, {})
+    run.published = {1: Batch(1, rows=3), 0: Batch(0, rows=2)}
+    with pytest.raises(StorageUnavailableError, match="no room"):
+        run._follow(Failed(), None)
+    assert told == [(0, 2), (1, 3)]
 
 
 def test_a_partition_that_has_nearly_all_rows_is_read_by_many_tasks():

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,15 +198,21 @@ class LandRun:
                     with self._writing:
                         self._stopping = ended = True
         except Exception as error:
+            with suppress(Exception):  # what has failed may be the listener
+                self._tell_rest()
             raise reason(self.failure or error) from error
         finally:
             query.stop()
         self.progress.behind = self.progress.behind or 0
-        for done in self.published.values():  # of which Spark did not tell
-            self.listener.on_batch(replace(done, seconds=self.progress.seconds))
+        self._tell_rest()
         self._measure(ended=True)
         self.listener.on_progress(self.progress)
         return self.progress
+
+    def _tell_rest(self) -> None:
+        """Reports the micro-batches of which Spark did not tell: they are in the table all the same."""
+        for number in sorted(self.published):
+            self.listener.on_batch(replace(self.published.pop(number), seconds=self.progress.seconds))
 
     def _committed(self, query: StreamingQuery) -> None:
         """Reports the micro-batches that are new in the query's recent progress."""
