@@ -73,6 +73,15 @@ def test_audit_exits_with_0_where_nobody_breaks(run, evidence):
     assert run("audit", evidence, "--target", "3.9").code == 0
 
 
+def test_an_audit_of_brokers_alone_says_that_nobody_was_judged(run, tmp_path):
+    log = tmp_path / "kafka-request.log"
+    log.write_text(LINE.format(api="FETCH", version=8, client="broker-2-fetcher-0"))
+    ran = run("audit", log, "--target", "4.0.0")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no client's request in it" in ran.err
+    assert "1 client, 1 request; on 4.0.0: 1 works." in run("audit", log, "--target", "4.0.0", "--brokers").out
+
+
 def test_a_line_of_releases_is_judged_as_its_newest_patch(run, evidence):
     ran = run("audit", evidence, "--target", "4.0,4.0.0")
     assert "on 4.0 (as 4.0.2): 2 work, 1 breaks; on 4.0.0: 1 works, 2 break." in ran.out

@@ -45,6 +45,23 @@ def nothing_seen(files: Sequence[Path], losses: Losses) -> CaptureError:
     return CaptureError(f"{what}; {SWITCH_ON}")
 
 
+def brokers_alone(files: Sequence[Path], count: int) -> CaptureError:
+    """The error about evidence that tells of no client's request.
+
+    Args:
+        files: what was read.
+        count: how many brokers or controllers were seen.
+    """
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    seen = (
+        f"{count} that look like brokers or controllers" if count > 1 else "one that looks like a broker or controller"
+    )
+    return CaptureError(
+        f"{files[0]}{more}: no client's request in it, only those of {seen}, which --brokers judges. Take evidence "
+        "where clients reach the broker, while they do"
+    )
+
+
 def _is_packets(path: Path) -> bool:
     """As far as it can be looked at again."""
     return path != STDIN and strange_kind(path) is None and kind_of(path) == "packets"

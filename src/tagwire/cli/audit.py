@@ -59,6 +59,7 @@ def audit(
       tagwire audit captures/ --json | jq 'select(.verdicts["4.3"].outcome == "breaks") | .client_id'
     """
     from tagwire.capture import Losses, Outcome, judge, paths_of
+    from tagwire.capture.unseen import brokers_alone
     from tagwire.spec import releases
 
     targets = list(dict.fromkeys(name.strip() for name in target.split(",")))
@@ -69,7 +70,10 @@ def audit(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     census = (_gathered if with_spark else _read)(files, out, losses, bodies=bodies)
-    usages = [usage for usage in census.usages() if brokers or not usage.is_broker]
+    everybody = census.usages()
+    usages = [usage for usage in everybody if brokers or not usage.is_broker]
+    if not usages:
+        raise brokers_alone(files, len(everybody))
     judged = [(usage, [judge(usage, name) for name in targets]) for usage in usages]
     judged.sort(key=lambda one: -max(_severity(verdict) for verdict in one[1]))
     if out is not None:
@@ -77,7 +81,7 @@ def audit(
     if as_json:
         print_json(_document(usage, verdicts) for usage, verdicts in judged)
     else:
-        _print(judged, targets, losses, left_out=len(census.usages()) - len(usages))
+        _print(judged, targets, losses, left_out=len(everybody) - len(usages))
         if out is not None:
             print(f"{out / 'report.html'}: the report; observations.parquet and verdicts.parquet beside it.")
     if any(verdict.outcome is Outcome.BREAKS for _, verdicts in judged for verdict in verdicts):
