@@ -208,7 +208,8 @@ class Settings:
         session_ms, interval_ms = (
             max(int(seconds * 1000), 1) for seconds in (self.group_session_timeout_s, self.group_heartbeat_interval_s)
         )
-        return GroupSettings(session_ms, interval_ms, self.group_migration, self._is_since(OLDER_EPOCHS_SINCE))
+        newer = self._is_since(OLDER_EPOCHS_SINCE)
+        return GroupSettings(session_ms, interval_ms, self.group_migration, newer, newer)
 
     @property
     def has_consumer_groups(self) -> bool:

@@ -81,6 +81,18 @@ def test_a_member_without_a_subscription_has_an_epoch_that_it_can_heartbeat_in(w
     assert (again.error_code, again.member_epoch) == (0, 1)
 
 
+@pytest.mark.parametrize(("release", "error"), [(None, Error.NONE), ("4.0", Error.FENCED_MEMBER_EPOCH)])
+def test_a_member_that_was_fenced_joins_again_at_once_as_from_kafka_4_3_on(connect, release, error):
+    with Broker(as_release=release) as broker:
+        wire = connect(broker.bootstrap)
+        wire.create("t")
+        enter(wire, "a", topics=["t"])
+        assert say(wire, "a", member_epoch=1, subscribed_topic_names=["t", "u"]).member_epoch == 2
+        assert say(wire, "a", member_epoch=9).error_code == Error.FENCED_MEMBER_EPOCH
+        again = say(wire, "a", subscribed_topic_names=["t"], **JOINING)
+        assert again.error_code == error
+
+
 def test_a_member_is_described_with_what_it_has_until_it_has_given_that_up(wire, topic):
     wire.create("u")
     enter(wire, "a")

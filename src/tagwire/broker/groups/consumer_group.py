@@ -79,11 +79,15 @@ class ConsumerGroup(ConsumerGroupRecords):
         group_id: its name.
         topics: the topics that there are.
         session_timeout_ms: how long a member may be silent.
+        takes_rejoining: see `GroupSettings`.
     """
 
-    def __init__(self, group_id: str, topics: TopicsView, session_timeout_ms: int) -> None:
+    def __init__(
+        self, group_id: str, topics: TopicsView, session_timeout_ms: int, *, takes_rejoining: bool = True
+    ) -> None:
         super().__init__(group_id, topics)
         self.session_timeout_ms = session_timeout_ms
+        self._takes_rejoining = takes_rejoining
         self._deadlines: dict[str, _Deadlines] = {}
         self._seen_versions: tuple[int, int] | None = None
         # Of the member that was heard of last, as Kafka takes it; None before the first, after a restart.
@@ -180,7 +184,8 @@ class ConsumerGroup(ConsumerGroupRecords):
                 member = ConsumerMember(beat.member_id)
             elif member is None:
                 raise KafkaError(Error.UNKNOWN_MEMBER_ID, f"{beat.member_id!r} is no member of the group")
-            self._check_epoch(member, beat)
+            if beat.epoch != JOINING or not self._takes_rejoining:  # who was fenced comes so, and is a member still
+                self._check_epoch(member, beat)
         elif beat.epoch == JOINING:
             member = self.take_instance(beat.member_id, beat.instance_id, changes)
         else:

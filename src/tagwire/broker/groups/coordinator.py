@@ -158,7 +158,10 @@ class Groups(OffsetCommits):
         entry.group.apply([found.change])
 
     def _new_consumer_group(self, group_id: str) -> ConsumerGroup:
-        return ConsumerGroup(group_id, self._topics, self.settings.session_timeout_ms)
+        settings = self.settings
+        return ConsumerGroup(
+            group_id, self._topics, settings.session_timeout_ms, takes_rejoining=settings.takes_rejoining
+        )
 
     # Members of KIP-848 --------------------------------------------------------------------------------------------
 
