@@ -30,6 +30,10 @@ def is_known(step: Step, paths: frozenset[str], theirs: Any, ours: Any) -> str |
         return "a request for an election of no type is refused as a whole alone"
     if step.api == "CreateTopics" and paths == {".topics.configs.value"}:
         return "a configuration is told as it is read, where Kafka's answer says again what was asked"
+    if step.api == "ListOffsets" and _asked(step)["timestamp"] == -3 and _offset(theirs) < _offset(ours):
+        return "the record with the greatest timestamp is one that is there, Kafka's may have been deleted"
+    if step.api == "Fetch" and paths == {".responses.partitions.records"} and _is_less(theirs, ours):
+        return "a fetch ends with its segment at Kafka, whose segments end by the records' timestamps"
     if step.api in _OF_GROUPS and _forgotten(step.api, theirs, ours):
         return "a group with neither members nor offsets is gone, for which Kafka looks every ten minutes"
     if step.api == "DeleteGroups" and step.body["groupsNames"] == [""]:
@@ -56,7 +60,7 @@ def sets_apart(step: Step, theirs: Any, ours: Any) -> bool:
     """Whether the brokers know different things after a difference, so that there is nothing more to compare."""
     if theirs == HUNG_UP or ours == HUNG_UP:
         return not all(codes(ours if theirs == HUNG_UP else theirs))
-    if step.api in ("DeleteGroups", "OffsetDelete"):
+    if step.api in _OF_GROUPS:
         return False
     return [*codes(theirs)].count(0) != [*codes(ours)].count(0)
 
@@ -67,18 +71,42 @@ def _batch(step: Step) -> Batch:
     return batch
 
 
-_OF_GROUPS: Final = frozenset({"ListGroups", "DescribeGroups", "DeleteGroups", "OffsetDelete"})
+_OF_GROUPS: Final = frozenset({"ListGroups", "DescribeGroups", "DeleteGroups", "OffsetDelete", "OffsetCommit"})
 
 
 def _forgotten(api: str, theirs: Any, ours: Any) -> bool:
     """Whether all that differs is that theirs knows of groups in which nothing is."""
-    if api in ("DeleteGroups", "OffsetDelete"):
-        return 69 in codes(ours) and 69 not in codes(theirs)
-    there = {one["groupId"]: one for one in ours["groups"]}
-    apart = [one for one in theirs["groups"] if one != there.get(one["groupId"])]
+    if api in ("OffsetDelete", "OffsetCommit"):
+        return set(codes(ours)) == {69} and 69 not in codes(theirs)
+    found = "results" if api == "DeleteGroups" else "groups"
+    there = {one["groupId"]: one for one in ours[found]}
+    apart = [one for one in theirs[found] if one != there.get(one["groupId"])]
+    if api == "DeleteGroups":
+        return all((one["errorCode"], there[one["groupId"]]["errorCode"]) == (0, 69) for one in apart)
     return all(
         not one["protocolType"]
         and one.get("groupState", "Empty") == "Empty"
         and there.get(one["groupId"], {}).get("groupState", "Dead") == "Dead"
         for one in apart
     )
+
+
+def _asked(step: Step) -> Any:
+    return step.body["topics"][0]["partitions"][0]
+
+
+def _offset(answer: Any) -> int:
+    found: int = answer["topics"][0]["partitions"][0]["offset"]
+    return found
+
+
+def _is_less(theirs: Any, ours: Any) -> bool:
+    """Whether a fetch tells of each partition what the other tells, or the beginning of it."""
+
+    def told(answer: Any) -> dict[Any, Any]:
+        topics = answer["responses"]
+        named = [(topic.get("topic", topic.get("topicId")), topic["partitions"]) for topic in topics]
+        return {(name, one["partitionIndex"]): one["records"] or [] for name, partitions in named for one in partitions}
+
+    there = told(ours)
+    return all(there.get(key, [])[: len(records)] == records for key, records in told(theirs).items())
