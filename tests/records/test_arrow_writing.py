@@ -349,19 +349,22 @@ from tagwire import records
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
-batch = pa.record_batch({"value": pa.array([b"v" * 100] * 20_000)})
+rows = [records.Record(b"k" * 9, b"v" * 100, [("h", b"v")])] * 8_000
+batch = pa.record_batch({{"value": pa.array([b"v" * 100] * 20_000)}})
 for _ in range(5):
-    data = records.from_arrow(batch)
+    {work}
 before = faults()
 for _ in range(10):
-    data = records.from_arrow(batch)
-print((faults() - before) / 10, len(data) / 4096)
+    {work}
+print((faults() - before) / 10, len({work}) / 4096)
 """
 
 
+@pytest.mark.parametrize("work", ["records.from_arrow(batch)", "records.write(rows)"])
 @pytest.mark.skipif(not kernel.compiled, reason="uncompiled kernels make bytes of what they wrote elsewhere")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="which memory malloc keeps is glibc's business")
-def test_a_batch_is_written_into_the_memory_of_the_one_before_it() -> None:
-    done = subprocess.run([sys.executable, "-c", WRITING], check=True, capture_output=True, text=True)
+def test_a_batch_is_written_into_the_memory_of_the_one_before_it(work: str) -> None:
+    program = WRITING.format(work=work)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     faults, pages = map(float, done.stdout.split())
     assert faults < 0.1 * pages

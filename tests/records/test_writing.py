@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -208,3 +209,18 @@ def test_a_record_is_equal_by_what_it_holds() -> None:
         assert row != other
     assert row != (b"k", b"v")
     assert repr(row) == "Record(key=b'k', value=b'v', headers=[('h', b'1')], timestamp=5, offset=6)"
+
+
+def test_a_batch_can_be_written_while_another_is() -> None:
+    rows = [Record(b"k%d" % number, b"v" * 100) for number in range(2_000)]
+    whole = records.write(rows)
+
+    def headers() -> Iterator[tuple[str, bytes]]:
+        assert records.write(rows) == whole
+        yield "h", b"1"
+
+    found = [*rows[:1_000], Record(b"odd", b"v", headers()), *rows[1_000:]]  # type: ignore[arg-type]
+    expected = [*rows[:1_000], Record(b"odd", b"v", [("h", b"1")]), *rows[1_000:]]
+    assert records.write(found) == records.write(expected)
+    assert records.write(rows) == whole
+    assert records.write(rows[:700], compression="lz4") == records.write(rows[:700], compression="lz4")

@@ -34,6 +34,9 @@ how much it may have to move for its length."""
 TYPICAL_RECORD = 128
 """Bytes that are taken for each record at first."""
 
+SPARE_FROM, SPARE_MOST = 1 << 16, 1 << 22
+"""Sizes of what is kept for the next payload: below, malloc keeps it itself."""
+
 HEADER_OVERHEAD = 10
 """Most bytes a header takes beyond its key and value: two 5-byte varints."""
 
@@ -171,6 +174,30 @@ def _as_key(key: object, index: cython.Py_ssize_t) -> bytes:
         raise EncodeError(f"record {index}: header key {key!r} is not valid text: {error.reason}") from None
 
 
+_spare: list[bytearray] = []
+
+
+def spare(payload: bytearray) -> None:
+    """Keeps `payload`, which nobody looks at any more, for the next that `encode` makes.
+
+    Given back together with the bytes that were made of it, it would be more than malloc keeps, and both would come
+    from the system anew, page by page, for each batch.
+    """
+    if SPARE_FROM <= len(payload) <= SPARE_MOST and not _spare:
+        _spare.append(payload)
+
+
+@cython.cfunc
+def _taken(room: cython.Py_ssize_t) -> bytearray:
+    """A bytearray of about `room` bytes, which are anything."""
+    if room >= SPARE_FROM:
+        try:
+            return _spare.pop()
+        except IndexError:
+            pass
+    return uncleared(room)
+
+
 def encode(
     records: list[Any],
     deltas: list[int] | None = None,
@@ -190,8 +217,8 @@ def encode(
     base: cython.longlong = 0
     greatest: cython.longlong = 0
     fits: cython.bint
-    room: cython.Py_ssize_t = SLACK + len(records) * TYPICAL_RECORD
-    out: bytearray = uncleared(room)
+    out: bytearray = _taken(SLACK + len(records) * TYPICAL_RECORD)
+    room: cython.Py_ssize_t = len(out)
     memory: cython.p_uchar = _memory(out)
     at: cython.Py_ssize_t = 0
     body: cython.Py_ssize_t

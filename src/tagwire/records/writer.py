@@ -96,7 +96,9 @@ def write(records: Iterable[Record], **options: Unpack[BatchOptions]) -> bytes:
         offsets = range(base, base + len(rows))
         return write_message_set(rows, offsets, set_format(options))
     payload, base_timestamp, max_timestamp = kernel.encode(rows)
-    return _sealed(payload, attributes, (len(rows), base_timestamp, max_timestamp), options)
+    made = _sealed(payload, attributes, (len(rows), base_timestamp, max_timestamp), options)
+    kernel.spare(payload)
+    return made
 
 
 def rewrite(
@@ -149,7 +151,9 @@ def rewrite(
         (batch.last_offset_delta, base_timestamp, greatest),
         (batch.producer_id, batch.producer_epoch, batch.base_sequence, len(rows)),
     )
-    return b"".join((header, stored))
+    made = b"".join((header, stored))
+    kernel.spare(payload)
+    return made
 
 
 def is_message_set(options: BatchOptions) -> bool:
