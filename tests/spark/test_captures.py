@@ -87,6 +87,7 @@ def test_each_session_of_a_spark_gathers(spark, evidence):
     assert told(again) == told(found)
 
 
+@pytest.mark.long
 def test_the_command_tells_the_same_with_spark(spark, evidence, tmp_path, capsys):
     def ran(*options):
         code = main(["audit", str(evidence), "--target", "4.0.0", "--json", "--out", str(tmp_path / "out"), *options])

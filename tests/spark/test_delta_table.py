@@ -108,6 +108,7 @@ def everything(batches: int) -> Counter[tuple[int, int]]:
     return Counter((part, offset) for part in PARTITIONS for offset in range(batches * ROWS))
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(kills=st.lists(st.integers(1, 9), max_size=4))
 def test_each_offset_stands_once_however_often_a_job_is_killed_between_its_steps(tmp_path_factory, kills):

@@ -299,6 +299,7 @@ def test_rows_of_somebody_else_stay_and_disturb_nothing(tmp_path, monkeypatch):
     assert sum(offsets_of(tmp_path).values()) == 2 * ROWS + 1 + 2 * ROWS
 
 
+@pytest.mark.long
 def test_a_disk_that_takes_no_more_is_named_and_what_was_begun_goes_on_later(tmp_path):
     Job(tmp_path, 1).run()
     # No room for rows, none for a manifest, and none in the catalog.

@@ -209,6 +209,7 @@ def test_a_record_that_has_no_time_is_not_moved_in_time(spark, broker, topic):
     assert [row[1] for row in found] == [NOON + 60_000, -1, 59_998]
 
 
+@pytest.mark.long
 def test_a_table_goes_back_from_a_directory_that_is_named_as_a_pattern(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: [Record(b"k", b"v", (("h", b"[x]*%d" % number),), NOON) for number in range(3)]})
     for format, apart in (("parquet", "none"), ("parquet", "h"), ("delta", "h")):

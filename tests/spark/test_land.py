@@ -75,6 +75,7 @@ def test_a_topic_lands_once_and_a_second_run_adds_what_is_new(spark, broker, top
     assert offsets_of(out) == spread(30, 15)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_headers_become_columns_with_their_last_value_as_text(spark, broker, topic, produce, tmp_path):
     records = [
@@ -101,6 +102,7 @@ def test_headers_become_columns_with_their_last_value_as_text(spark, broker, top
         land(broker.bootstrap, topic, tmp_path / "out", table=TableSettings(headers=["a"]))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_an_empty_topic_lands_as_an_empty_table(spark, broker, topic, produce, tmp_path):
     assert land(broker.bootstrap, topic, tmp_path / "out").table_rows == 0
@@ -163,6 +165,7 @@ def test_a_corrupt_batch_is_named_and_nothing_of_its_micro_batch_lands(spark, tm
     assert list((tmp_path / "out").glob("[!_]*")) == []
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("partition_by", "folders"),

@@ -14,6 +14,7 @@ from tagwire.records import Record
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_landing_is_reported_with_its_first_rows(spark, broker, topic, produce, tmp_path, capsys):
     produce(topic, {1: [Record(b"k", b"hello \x1b[2J", (("origin", b"EWR"),), NOON)] * 3})

@@ -74,6 +74,7 @@ class Job:
         return self.ended[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["parquet", "delta"])  # by Spark's checkpoint, and by a table's own marks
 def test_offsets_that_brokers_no_longer_keep_are_refused_by_name_or_skipped(
     spark, broker, topic, produce, tmp_path, capsys, format
@@ -109,6 +110,7 @@ def test_a_checkpoint_says_where_the_last_micro_batch_that_was_committed_ends(tm
     assert _committed_ends(tmp_path, "t") == {0: 5, 1: 2}
 
 
+@pytest.mark.long
 def test_a_topic_made_anew_while_it_is_landed_ends_the_run_with_what_to_do(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: numbered(0, 3)})
     job = Job(broker.bootstrap, topic, tmp_path / "t", spark=spark)
@@ -124,6 +126,7 @@ def test_a_topic_made_anew_while_it_is_landed_ends_the_run_with_what_to_do(spark
     assert (report.rows, report.table_rows) == (9, 12)
 
 
+@pytest.mark.long
 def test_a_store_that_is_full_is_tried_again(spark, broker, topic, produce, tmp_path, monkeypatch):
     produce(topic, {0: numbered(0, 3)})
 
@@ -141,6 +144,7 @@ def test_a_store_that_is_full_is_tried_again(spark, broker, topic, produce, tmp_
     assert len(offsets_of(tmp_path / "t")) == 3
 
 
+@pytest.mark.long
 def test_brokers_that_do_not_respond_are_asked_again(spark, broker, topic, produce, tmp_path, monkeypatch):
     produce(topic, {0: numbered(0, 3)})
 
@@ -156,6 +160,7 @@ def test_brokers_that_do_not_respond_are_asked_again(spark, broker, topic, produ
     assert job.pauses[0] == "kafka-1:9092 did not respond to Fetch within 30.0 s"
 
 
+@pytest.mark.long
 def test_a_partition_that_is_added_as_the_query_begins_is_landed_with_the_others(
     spark, broker, topic, produce, tmp_path, monkeypatch
 ):
@@ -176,6 +181,7 @@ def test_a_partition_that_is_added_as_the_query_begins_is_landed_with_the_others
     assert land(broker.bootstrap, topic, tmp_path / "t", format="delta", spark=spark).rows == 5
 
 
+@pytest.mark.long
 def test_topics_that_are_created_later_are_landed_too(spark, broker, topic, produce, tmp_path):
     stop, landed, done = threading.Event(), threading.Semaphore(0), {}
     told = LandListener(on_batch=lambda batch: batch.rows and landed.release())

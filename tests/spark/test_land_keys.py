@@ -45,6 +45,7 @@ def test_keys_land_as_bytes_null_or_no_utf_8_and_times_in_no_year_of_four_digits
     assert [row.key if row.key is None else bytes(row.key) for row in rows] == KEYS
 
 
+@pytest.mark.long
 def test_keys_land_as_text_with_the_digits_of_what_is_none(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: [Record(key, b"v", (), NOON) for key in KEYS]})
     land(broker.bootstrap, topic, tmp_path / "t", table=TableSettings(text=True), spark=spark)
@@ -53,6 +54,7 @@ def test_keys_land_as_text_with_the_digits_of_what_is_none(spark, broker, topic,
     assert [row.key if row.key is None else bytes(row.key) for row in rows][:3] == KEYS[:3]
 
 
+@pytest.mark.long
 def test_keys_are_decoded_as_values_are_with_bad_ones_beside_them(spark, broker, topic, produce, tmp_path, capsys):
     format = "iceberg"  # which has ids for the fields of structs; the others go by names
     produce(topic, {0: [Record(key, b'{"n": 1}', (), NOON) for key in KEYS]})

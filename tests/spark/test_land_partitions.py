@@ -86,6 +86,7 @@ def test_a_table_by_day_and_header_is_read_whole_and_in_part(spark, broker, topi
         land(broker.bootstrap, topic, out, table=TableSettings(partition_by="tenant"), spark=spark)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("format", BY_FORMAT)
 def test_a_table_by_hour_and_partition_goes_back_into_a_topic(spark, broker, topic, produce, tmp_path, format):
@@ -130,6 +131,7 @@ def test_rows_have_the_values_of_their_own_file_where_others_have_its_name(spark
     assert sorted(map(tuple, _with_values(rows, Table(), ["tenant"]).collect())) == [("a", "a"), ("b", "b")]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_header_that_became_a_column_before_a_file_had_it_is_no_records(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: [Record(b"k", b"v", (("tenant", b"a"),), NOON)]})
@@ -139,6 +141,7 @@ def test_a_header_that_became_a_column_before_a_file_had_it_is_no_records(spark,
     assert (bytes(row.value), row.headers) == (b"v", None)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("format", FORMATS)
 def test_headers_whose_names_have_dots_or_backticks_become_columns_and_come_back(

@@ -28,6 +28,7 @@ def offsets_of(out: Path) -> list[tuple[int, int]]:
     return sorted(zip(found["partition"].to_pylist(), found["offset"].to_pylist()))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_topics_that_are_alike_land_in_a_table_each_and_one_that_fails_is_named(
     spark, broker, topic, produce, tmp_path
@@ -69,6 +70,7 @@ def test_topics_that_are_alike_land_in_a_table_each_and_one_that_fails_is_named(
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_landing_that_follows_a_topic_goes_on_until_it_is_to_stop_and_over_brokers_that_were_away(
     spark, broker, topic, produce, tmp_path, monkeypatch

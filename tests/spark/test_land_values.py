@@ -84,6 +84,7 @@ def test_json_goes_back_with_its_bytes_and_with_times_to_the_microsecond(spark, 
     assert json.loads(row.value) == value
 
 
+@pytest.mark.long
 def test_a_table_keeps_the_values_that_it_was_begun_with(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: documents(1)})
     out, spec = tmp_path / "out", tmp_path / "landing.json"
@@ -103,6 +104,7 @@ def test_a_table_keeps_the_values_that_it_was_begun_with(spark, broker, topic, p
     assert land(broker.bootstrap, topic, out).table_rows == 3
 
 
+@pytest.mark.long
 def test_fields_that_differ_in_case_alone_land_as_parquet_and_go_back(spark, broker, topic, produce, tmp_path, capsys):
     produce(topic, {0: [Record(None, b'{"id":1,"ID":2}', (), NOON)]})
     out, again = str(tmp_path / "out"), f"{topic}-again"
@@ -119,6 +121,7 @@ def test_fields_that_differ_in_case_alone_land_as_parquet_and_go_back(spark, bro
     assert bytes(row.value) == b'{"id":1,"ID":2}'
 
 
+@pytest.mark.long
 def test_a_table_of_messages_goes_back_into_a_topic_byte_by_byte(spark, broker, topic, produce, tmp_path, capsys):
     cls = message_class(FLIGHT)
     written = [cls(carrier=f"c{i}", legs=[cls.Leg(minutes=65535)] * i).encode(1) for i in range(5)]
@@ -139,6 +142,7 @@ def test_a_table_of_messages_goes_back_into_a_topic_byte_by_byte(spark, broker, 
     assert [[tuple(pair) for pair in row.headers] for row in rows] == [[("a", b"1")]] * len(values)
 
 
+@pytest.mark.long
 def test_files_hold_no_more_rows_than_asked_and_a_monitor_reads_how_far_it_is(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: documents(10), 1: documents(10)})
     told: list[Batch] = []

@@ -89,6 +89,7 @@ def all_rows(batches: int) -> Counter[tuple[int, int]]:
     return Counter((partition, offset) for partition in range(len(DATES)) for offset in range(batches * ROWS))
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(kills=st.lists(st.integers(1, 30), max_size=4))
 def test_wherever_a_job_is_killed_and_run_again_every_row_is_there_once(tmp_path_factory, kills):

@@ -128,6 +128,7 @@ def test_values_of_three_writers_and_their_keys_are_read_as_one_table(spark, bro
         assert re.match(f"value of {topic}-0@{offset}: {why}", str(error))
 
 
+@pytest.mark.long
 def test_the_columns_of_a_stream_stay_until_it_is_started_again(spark, broker, topic, produce, registry, tmp_path):
     writers = [(registry.add(f"{topic}-value", schema), schema) for schema in (V1, V2)]
     rows = [Record(None, framed(*writers[n % 2], flight(n)), (), NOON) for n in range(4)]

@@ -145,6 +145,7 @@ def forms(secret: str) -> list[bytes]:
     return [data, quote(secret).encode(), data.hex().encode(), base64.b64encode(data).rstrip(b"=")]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(300)  # it waits for sessions to end, ten of them
 def test_a_stream_lives_through_sessions_that_end_and_leaves_no_secret_anywhere(

@@ -157,6 +157,7 @@ def test_a_stream_takes_over_the_checkpoint_of_the_kafka_connector(spark, broker
     assert Stream(spark, broker, tmp_path / "cp").run(subscribe=topic) == [[(0, 2), (0, 3), (0, 4), (1, 4)]]
 
 
+@pytest.mark.long
 def test_offsets_that_went_back_fail_a_stream_unless_loss_is_allowed(spark, broker, topic, produce, tmp_path):
     stream = Stream(spark, broker, tmp_path / "cp")
     produce(topic, {0: numbered(0, 9), 1: numbered(0, 9)})

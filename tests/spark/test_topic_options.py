@@ -33,6 +33,7 @@ def test_sql_reads_a_topic_by_a_temporary_view_and_a_table_that_spark_gives_no_o
     assert "use CREATE TEMPORARY VIEW ... USING ... OPTIONS (...)" in str(reason(caught.value))
 
 
+@pytest.mark.long
 def test_partitions_that_a_topic_gets_are_read_from_their_start_by_a_stream_that_began_at_the_end(
     spark, broker, topic, produce, tmp_path
 ):
@@ -45,6 +46,7 @@ def test_partitions_that_a_topic_gets_are_read_from_their_start_by_a_stream_that
     assert stream.run(subscribe=topic, startingOffsets="latest") == [[(0, 2), (3, 0), (3, 1)]]
 
 
+@pytest.mark.long
 def test_a_query_of_several_streams_reads_each_to_its_end_under_its_own_limit(spark, broker, topic, produce, tmp_path):
     produce(topic, {0: numbered(0, 10), 1: numbered(0, 3)})
     options = {"kafka.bootstrap.servers": broker.bootstrap, "startingOffsets": "earliest"}
@@ -82,6 +84,7 @@ def test_times_choose_offsets_for_all_partitions_or_for_each(spark, broker, topi
     assert f"misses {topic}-1" in str(reason(caught.value))
 
 
+@pytest.mark.long
 def test_filters_narrow_what_is_read_and_mean_the_same_with_pushdown_on_and_off(spark, broker, topic, produce):
     produce(topic, {0: numbered(0, 100), 1: numbered(0, 100)})
     options = {"subscribe": topic, "maxRecordsPerPartition": "10"}
@@ -105,6 +108,7 @@ def test_filters_narrow_what_is_read_and_mean_the_same_with_pushdown_on_and_off(
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
+@pytest.mark.long
 def test_a_stream_shows_where_it_stands_in_the_group_that_groupid_names(spark, broker, topic, produce, tmp_path):
     stream, group = Stream(spark, broker, tmp_path / "cp"), f"group-of-{topic}"
     produce(topic, {0: numbered(0, 30), 1: numbered(0, 20)})
