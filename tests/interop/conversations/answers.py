@@ -38,6 +38,9 @@ NODES: Final = frozenset(
 LISTS: Final = frozenset({"ListTransactions", "ListGroups", "DescribeLogDirs", "DescribeTopicPartitions", "Metadata"})
 """Where there may be what other runs have left."""
 
+REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
+"""Where Kafka tells the assignments of the generation before, and ours none."""
+
 NAMING: Final = ("transactionalId", "groupId", "name")
 _EPOCHS: Final = frozenset({"memberEpoch", "groupEpoch", "assignmentEpoch"})
 _PRODUCERS: Final = frozenset({"producerId", "producer_id"})
@@ -63,6 +66,9 @@ class Reading:
         if isinstance(answer, Mapping) and answer.get("configSource", OF_TOPIC) != OF_TOPIC:
             kept = ("name", "readOnly", "isSensitive", *(() if answer["name"] in OTHERWISE_SET else ("value",)))
             answer = {key: answer[key] for key in kept if key in answer}
+        if isinstance(answer, Mapping) and answer.get("groupState") in REBALANCING:
+            members = [{**one, "memberAssignment": ""} for one in answer["members"]]
+            answer = {**answer, "members": members} if "protocolData" in answer else answer
         if isinstance(answer, Mapping):
             return {key: self.read(one, key) for key, one in answer.items() if key not in LEFT_OUT}
         if name == "records":
