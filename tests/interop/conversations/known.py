@@ -1,4 +1,12 @@
-"""Where our answers are others on purpose, each with its reason."""
+"""Where our answers are others on purpose, each with its reason.
+
+What no vocabulary says, because both do it differently and nobody says it: isolation levels but 0 and 1, negative
+limits of a Fetch, records that are null (Kafka fails: UNKNOWN_SERVER_ERROR, or no answer); batches that claim append
+time, a delete horizon or an epoch below 0, or have a byte too many (taken by Kafka in part, refused here);
+transactional Produce 12, TxnOffsetCommit 5 and EndTxn 5 (transactions of version 2, which are not served); markers of
+another coordinator's epoch (ours are not fenced by them); who joins a classic group while another is in it (it waits).
+Epochs of KIP-848 are counted from what a group begins with: docs/decisions.md.
+"""
 
 from __future__ import annotations
 
