@@ -59,6 +59,17 @@ def seconds(work: Callable[[], object], clock: Callable[[], float] = time.thread
     return timing.median
 
 
+def each(work: Callable[[], object], times: int) -> float:
+    """Seconds of one of `times`, which are made one after another: what one makes is let go before the next, as by
+    whoever hands it on. Kept, all of it would be memory new from the system, whose pages cost more than the work."""
+
+    def run() -> None:
+        for _ in range(times):
+            work()
+
+    return seconds(run) / times
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--spark", action="store_true", help="with rows of Spark, which needs Java")
@@ -119,7 +130,7 @@ def measured_machine() -> Machine:
         """Of the same frame that the row reads, into room that is there: nothing is faster with this codec."""
         packed = batch_of(0, codec)[HEADER_SIZE:]
         assert how(packed, plain) == len(plain)
-        return len(plain) / (seconds(lambda: [how(packed, plain) for _ in range(10)]) / 10)
+        return len(plain) / each(lambda: how(packed, plain), 10)
 
     return Machine(
         BLOCK / seconds(copy),
@@ -197,15 +208,15 @@ def on_records(machine: Machine) -> list[Row]:
         data = records.from_arrow(batch)
         columns = records.to_arrow(data)
         copied = columns.nbytes / machine.memcpy
-        took = seconds(lambda data=data: [records.to_arrow(data) for _ in range(10)]) / 10
+        took = each(lambda data=data: records.to_arrow(data), 10)
         why = "its Arrow columns copied once, its bytes checksummed once"
         found.append(Row(f"batch to Arrow, {headers} headers", took, copied + len(data) / machine.checksum, why))
-        took = seconds(lambda batch=batch: [records.from_arrow(batch) for _ in range(10)]) / 10
+        took = each(lambda batch=batch: records.from_arrow(batch), 10)
         limit = len(data) / machine.memcpy + len(data) / machine.checksum
         found.append(Row(f"Arrow to batch, {headers} headers", took, limit, "its bytes copied once, checksummed once"))
     for codec, rate in (("lz4", machine.lz4), ("zstd", machine.zstd)):
         data, plain = batch_of(0, codec), len(batch_of(0))
-        took = seconds(lambda data=data: [records.to_arrow(data) for _ in range(10)]) / 10
+        took = each(lambda data=data: records.to_arrow(data), 10)
         limit = columns.nbytes / machine.memcpy + len(data) / machine.checksum + plain / rate
         found.append(Row(f"batch to Arrow, {codec}", took, limit, "the same, and decompressed"))
     return found
@@ -230,10 +241,10 @@ def on_messages(machine: Machine) -> list[Row]:
         for _ in range(made):
             new(partition)
 
-    took = seconds(lambda: [kind.decode(data, 13) for _ in range(20)]) / 20
-    limit = seconds(lambda: [objects() for _ in range(20)]) / 20
+    took = each(lambda: kind.decode(data, 13), 20)
+    limit = each(objects, 20)
     rows = [Row("MetadataResponse decoded", took, limit, "as many empty objects made by Python")]
-    took = seconds(lambda: [decoded.encode(13) for _ in range(20)]) / 20
+    took = each(lambda: decoded.encode(13), 20)
     return [*rows, Row("MetadataResponse encoded", took, len(data) / machine.memcpy, "its bytes copied once")]
 
 
