@@ -243,6 +243,15 @@ def test_our_own_client_speaks_it(broker, wire):
     assert found == [(b"%d" % n, {REGISTER.spelled(n): b"x", "app.name": b"ig"}) for n in range(5)]
 
 
+def test_what_may_be_written_is_written_in_it(tmp_path, connect):
+    """What stands in a message where a record batch says that it is of a transaction is its timestamp, or its text."""
+    may_all = {"authorizer": "StandardAuthorizer", "allow_everyone_if_no_acl_found": True}
+    with Broker(tmp_path / "data", register=REGISTER, **may_all) as broker:
+        wire = connect(broker.bootstrap)
+        assert wire.create("t", tagwire_record_dialect=DIALECT).error_code == 0
+        assert produce(wire, of_dialect(Record(None, b"v", timestamp=-1))).error_code == 0
+
+
 def test_librdkafka_writes_and_reads_it(broker, wire, make):
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
     refusals = []

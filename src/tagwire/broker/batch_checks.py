@@ -8,7 +8,7 @@ LogValidator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
@@ -19,10 +19,12 @@ from tagwire.broker.storage.batch import Batch, batch_of
 from tagwire.broker.topic_config import CREATE_TIME, TopicConfig
 from tagwire.errors import CorruptRecordError, Error, KafkaError
 from tagwire.kernel import records as kernel
+from tagwire.messages import ProduceRequest
 from tagwire.records import BatchHeader, RecordBatch, batch_headers, rewrite, set_max_timestamp
 from tagwire.records.batch import HEADER_SIZE, TRANSACTIONAL
 from tagwire.records.batch_bounds import MAGIC_AT
 from tagwire.records.compression import MAX_DECOMPRESSED
+from tagwire.rpc.dialects import dialect_of
 from tagwire.rpc.version_gates import PRODUCE_RECORD_BATCHES, PRODUCE_ZSTD
 
 _LOW_ATTRIBUTES_AT: Final = 22
@@ -96,14 +98,16 @@ def check_batch(
     return batch_of(next(batch_headers(data)), data)
 
 
-def has_transactional(batches: Iterable[bytes | memoryview | None]) -> bool:
-    """Whether any of what a Produce request holds says of itself that it is of a transaction; they are not checked."""
-    return any(
-        records is not None
-        and len(records) > _LOW_ATTRIBUTES_AT
-        and records[MAGIC_AT] == 2
-        and bool(records[_LOW_ATTRIBUTES_AT] & TRANSACTIONAL)
-        for records in batches
+def has_transactional(request: ProduceRequest) -> bool:
+    """Whether any of what a Produce request holds says of itself that it is of a transaction; it is not checked. A
+    dialect knows none: what stands there in its messages is something else."""
+    return dialect_of(request) is None and any(
+        partition.records is not None
+        and len(partition.records) > _LOW_ATTRIBUTES_AT
+        and partition.records[MAGIC_AT] == 2
+        and bool(partition.records[_LOW_ATTRIBUTES_AT] & TRANSACTIONAL)
+        for topic in request.topic_data
+        for partition in topic.partition_data
     )
 
 

@@ -34,6 +34,9 @@ OTHERWISE: Final = ("MESSAGE_TOO_LARGE", "INVALID_TIMESTAMP", "KAFKA_STORAGE_ERR
 
 OUT_OF_ORDER: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 NOT_OPEN: Final = "INVALID_TXN_STATE"
+NOT_ADDED: Final = (NOT_OPEN, "TRANSACTION_ABORTABLE")
+"""What Produce says of a transaction that has not its partition: the other from version 11 on (KIP-890)."""
+
 MOST_OFFSETS: Final = 4
 
 COMMIT_BY_NAME: Final = 8
@@ -262,18 +265,18 @@ class Foreign(Speaking):
             at = f"{topic.name}-{index} in a transaction"
             if others:
                 elsewhere = owner.elsewhere(*self.random.choice(others))
-                self._refuses(owner.coordinator, "Produce", f"{at}, elsewhere", await elsewhere.produce(), NOT_OPEN)
+                self._refuses(owner.coordinator, "Produce", f"{at}, elsewhere", await elsewhere.produce(), *NOT_ADDED)
             for ends, answer in ((commit, "NONE"), (commit, "NONE"), (not commit, NOT_OPEN)):
                 about = f"{at}: commit={commit} before, and now commit={ends}"
                 answered = await owner.end(commit=ends)
                 self._refuses(owner.coordinator, "EndTxn", about, answered, answer)
                 if answered in NOT_NOW:
                     return
-            self._refuses(owner.coordinator, "Produce", f"{at} that has ended", await owner.produce(), NOT_OPEN)
+            self._refuses(owner.coordinator, "Produce", f"{at} that has ended", await owner.produce(), *NOT_ADDED)
 
-    def _refuses(self, node: int, api: str, about: str, answer: str, due: str) -> None:
+    def _refuses(self, node: int, api: str, about: str, answer: str, *due: str) -> None:
         op = self.history.invoke(
-            self.process, "probe", node=node, api=api, about=about, answers=[due, *OTHERWISE, *NOT_NOW]
+            self.process, "probe", node=node, api=api, about=about, answers=[*due, *OTHERWISE, *NOT_NOW]
         )
         self.history.ok(op, answer=answer)
 

@@ -28,7 +28,7 @@ _WRITTEN = Each(Operation.WRITE, TOPIC, "topic_data", by("name"), "responses", p
 async def produce(call: AnyCall, access: Access, handle: Handle) -> AnyResponse:
     """WRITE of each topic; of the transactional id, where batches say that they are of a transaction."""
     request = call.request
-    if has_transactional(each.records for topic in request.topic_data for each in topic.partition_data):
+    if has_transactional(request):
         name = request.transactional_id
         if name is None or not access.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name):
             error = REFUSED[ResourceType.TRANSACTIONAL_ID]

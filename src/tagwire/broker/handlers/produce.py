@@ -83,9 +83,7 @@ async def produce(call: Call[Request]) -> Response | None:
 
 def _refusal_of_all(request: Request) -> KafkaError | None:
     """Why nothing of a request is taken: it has records of a transaction, and says no transactional id."""
-    if request.transactional_id is not None:
-        return None
-    if not has_transactional(partition.records for topic in request.topic_data for partition in topic.partition_data):
+    if request.transactional_id is not None or not has_transactional(request):
         return None
     return UntriedError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "records of a transaction need a transactional id")
 
