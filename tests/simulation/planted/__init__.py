@@ -15,6 +15,8 @@ from .broker_transactions import TRANSACTIONS
 from .client_consuming import CONSUMING
 from .client_producing import PRODUCING
 from .defect import Defect, Edit, PlantError, plant, planted
+from .fourth_thoughts import FOURTH_THOUGHTS
+from .fourth_thoughts_of_clients import FOURTH_THOUGHTS_OF_CLIENTS
 from .leaders_and_coordinators import LEADERS_AND_COORDINATORS
 from .records_and_rpc import RECORDS_AND_RPC
 from .second_thoughts import SECOND_THOUGHTS
@@ -38,6 +40,8 @@ _ROOMS = (
     SLIPS_OF_THE_CLIENT,
     THIRD_THOUGHTS,
     AS_THEY_WERE,
+    FOURTH_THOUGHTS,
+    FOURTH_THOUGHTS_OF_CLIENTS,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}

@@ -1,0 +1,143 @@
+"""Defects of client and sink, written as those of `fourth_thoughts`."""
+
+from __future__ import annotations
+
+from .defect import Defect, Edit
+
+_TRANSACTIONS = "tagwire.client.producing.transaction_manager:TransactionManager"
+_WORK = "tagwire.client.consuming.consumer_work:ConsumerWork"
+_DRIVER = "tagwire.spark.sink.driver:Driver"
+
+FOURTH_THOUGHTS_OF_CLIENTS = (
+    Defect(
+        "epoch-stays-when-a-batch-is-lost",
+        (Edit(f"{_TRANSACTIONS}.handle_failed_batch", "        self._epoch_bump_required = True\n", ""),),
+        "after a transaction of which a batch was given up the next one counts from 0 in the same epoch",
+        ("lost-write", "duplicate", "nonmonotonic-send", "partial-transaction", "failed-for-nothing"),
+        300,
+        "",
+    ),
+    Defect(
+        "adds-to-what-has-ended",
+        (
+            Edit(
+                f"{_TRANSACTIONS}.add_partitions",
+                "            if self.abort_reason is not None:"
+                "  # the transaction may have ended meanwhile: this would begin another\n"
+                "                raise self.abort_reason\n",
+                "",
+            ),
+        ),
+        "a producer that aborts adds a partition when that is over: that begins a transaction which nobody ends",
+        ("stuck-transaction", "stable-stands-still", "fenced-by-nobody", "failed-for-nothing", "owner-forgotten"),
+        300,
+        "",
+    ),
+    Defect(
+        "half-of-it-is-flushed",
+        (
+            Edit(
+                "tagwire.client.producing.record_accumulator:RecordAccumulator.await_completion",
+                "while not all(leaf.is_done",
+                "while not any(leaf.is_done",
+            ),
+        ),
+        "who flushes does not wait for the second half of a batch that was too large",
+        ("lost-write", "partial-transaction", "unanswered", "nonmonotonic-send"),
+        100,
+        "",
+    ),
+    Defect(
+        "interrupted-and-passed",
+        (
+            Edit(
+                f"{_WORK}.rewind",
+                "one.consumed or one.fetch_position.began",
+                "one.fetch_position.given",
+            ),
+        ),
+        "what a call took that was interrupted, or that changes from records to batches, is never given",
+        ("poll-skip", "group-skip", "group-unseen", "int-poll-skip"),
+        100,
+        "",
+    ),
+    Defect(
+        "owned-when-it-was-asked-for",
+        (
+            Edit(
+                "tagwire.client.consuming.commits:OffsetCommits.commit",
+                "            retry = self._network.retry(deadline)\n",
+                "            retry = self._network.retry(deadline)\n            offsets = pending.owned()\n",
+            ),
+            Edit(
+                "tagwire.client.consuming.commits:OffsetCommits.commit",
+                "                offsets = pending.owned()\n",
+                "",
+            ),
+        ),
+        "a commit that is refused and sent again goes on with partitions that were given up meanwhile",
+        ("fenced-commit", "group-offset-back"),
+        300,
+        "",
+    ),
+    Defect(
+        "latest-is-past-what-is-open",
+        (
+            Edit(
+                f"{_WORK}._resolved",
+                "await resolved(self._network, wanted, fetch.isolation, fetch.group)",
+                'await resolved(self._network, wanted, "read_uncommitted", fetch.group)',
+            ),
+        ),
+        "a reader of committed records that seeks to the end misses a transaction that is open then",
+        ("end-passes-open", "poll-skip", "seek-ignored"),
+        100,
+        "",
+    ),
+    Defect(
+        "uneven-members-are-given-at-once",
+        (
+            Edit(
+                "tagwire.client.consuming.assignors.cooperative_sticky_assignor:CooperativeStickyAssignor.assign",
+                "transferring = _transferring(subscriptions, sticky.partitions)",
+                "transferring = {}",
+            ),
+        ),
+        "where members want different topics a partition is given to its next member before the last has let it go",
+        ("two-owners", "fenced-commit"),
+        300,
+        "",
+    ),
+    Defect(
+        "reads-before-it-fences",
+        (
+            Edit(
+                f"{_DRIVER}.prepare",
+                "                producer.init_transactions()\n"
+                "                decided = last_decisions("
+                "client, self._exactly_once_id, time.monotonic() + PATIENCE)\n",
+                "                decided = last_decisions("
+                "client, self._exactly_once_id, time.monotonic() + PATIENCE)\n"
+                "                producer.init_transactions()\n",
+            ),
+        ),
+        "what the driver before decides between reading and fencing is aborted as nobody's",
+        ("sink-row-lost", "sink-row-twice"),
+        300,
+        "",
+    ),
+    Defect(
+        "open-is-enough",
+        (
+            Edit(
+                f"{_DRIVER}._check",
+                "if found != (_ONGOING, listed.producer_id, listed.epoch):",
+                "if found[0] != _ONGOING:",
+            ),
+        ),
+        "a micro-batch is decided whose transactions were aborted, where somebody writes under their ids again",
+        ("sink-row-lost", "decided-late"),
+        300,
+        "",
+    ),
+)
