@@ -82,6 +82,13 @@ RULES = (
         ("inconsistent-offsets",),
     ),
     Rule(
+        "A leader epoch has one record at an offset: what is written in the place of what was lost is of a later one",
+        "storage.md#after-a-crash",
+        "each recovery begins a leader epoch",
+        writes.one_in_an_epoch,
+        ("inconsistent-offsets",),
+    ),
+    Rule(
         "Batches in flight do not overtake each other, and what is sent after an acknowledgement stands behind it",
         "producing.md#once-and-in-order",
         "sequence numbers; the epoch is bumped before anything is renumbered",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tests.simulation.history import Operation
@@ -125,22 +125,30 @@ def unowned(facts: Facts) -> Iterator[Anomaly]:
     if facts.quiet is None:
         return
     held = holdings(facts)
+    read = {topic for topic, _, _ in facts.finals}
     for group in _groups(facts).values():
-        polls = [poll for poll in group.polls if poll.began > facts.quiet]
-        read = {topic for topic, _, _ in facts.finals}
-        wanted = [_wanted(member, read) for member in group.members]
-        if not polls or any(each != wanted[0] for each in wanted):
-            continue
-        closed = (each.began for each in facts.operations.of("close") if each.value.get("group") == group.name)
-        since, until = polls[0].began, min([polls[-1].ended, *(at for at in closed if at > facts.quiet)])
+        wanted = wanted_by(group.members, read)
+        closed = [each.began for each in facts.operations.of("close") if each.value.get("group") == group.name]
+        over = min((at for at in closed if at > facts.quiet), default=float("inf"))
         for topic, partition, isolation in facts.finals:
-            if isolation != "read_committed" or topic not in wanted[0] or facts.topic(topic).deletes:
+            # Who wants other topics is given none of this one.
+            polls = [poll for poll in group.polls if poll.began > facts.quiet and topic in wanted.get(poll.process, ())]
+            if isolation != "read_committed" or not polls or facts.topic(topic).deletes:
                 continue
+            since, until = polls[0].began, min(polls[-1].ended, over)
             of = [each for each in held if each.group == group.name and each.place == (topic, partition)]
             last = max([since, *(each.ended for each in of)])
             if until - last > facts.bounds.rebalance and not _came_late(facts, topic, since):
                 what = f"{topic}-{partition} is nobody's of {group.name}, {until - since:.1f} s after the last fault"
                 yield anomaly("unowned", what, *(each.given for each in of[-1:]), polls[-1])
+
+
+def wanted_by(members: Iterable[Operation], topics: set[str]) -> dict[str, set[str]]:
+    """Which of these topics each process wants, whenever it subscribes."""
+    found: dict[str, set[str]] = {}
+    for member in members:
+        found[member.process] = found.get(member.process, topics) & _wanted(member, topics)
+    return found
 
 
 def _wanted(member: Operation, topics: set[str]) -> set[str]:

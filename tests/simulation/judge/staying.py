@@ -11,6 +11,7 @@ from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import Facts, Place, Read
 from tests.simulation.judge.groups import Holding, forgotten, holdings
 from tests.simulation.judge.liveness import NOT_COMMITTED
+from tests.simulation.judge.progress import wanted_by
 from tests.simulation.judge.reads import left_out
 
 AWAKE_S: Final = 4.0
@@ -162,6 +163,7 @@ def taken_over(facts: Facts) -> Iterator[Anomaly]:
     by_place: dict[Held, list[Holding]] = {}
     for holding in holdings(facts):
         by_place.setdefault((holding.group, holding.place), []).append(holding)
+    wanted = wanted_by(facts.operations.of("subscribe"), {topic for _, (topic, _) in by_place})
     for (group, (topic, partition)), held in by_place.items():
         if facts.topic(topic).deletes:
             continue
@@ -173,7 +175,7 @@ def taken_over(facts: Facts) -> Iterator[Anomaly]:
             if until - since <= facts.bounds.takeover or facts.troubled(since - facts.bounds.undisturbed, until):
                 continue
             until = min(until, since + facts.bounds.takeover)
-            of_it = [process for name, process in polls if name == group]
+            of_it = [process for name, process in polls if name == group and topic in wanted.get(process, ())]
             present = [process for process in of_it if _polls(polls[group, process], since, until)]
             if not present or any(facts.was_late(process, since, until) for process in present):
                 continue

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tests.simulation.history import Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import Facts, Read, told
+from tests.simulation.judge.log_audits import logs
 
 
 def lost_writes(facts: Facts) -> Iterator[Anomaly]:
@@ -104,6 +105,39 @@ def inconsistent_offsets(facts: Facts) -> Iterator[Anomaly]:
             what = f"{topic}-{partition}@{offset} is {other} and {name}"
             shown = [excerpt(each, topic, partition, offset) for each in (before, operation)]
             yield anomaly("inconsistent-offsets", what, *shown)
+
+
+def one_in_an_epoch(facts: Facts) -> Iterator[Anomaly]:
+    """A leader epoch has one record at an offset, whatever was lost: what was read and is gone is written anew in a
+    later one, so that whoever has read it can tell."""
+    names = {
+        place: dict(read.records) for (*place_of, isolation), read in facts.finals.items()
+        if isolation == "read_uncommitted" and not facts.topic(read.topic).deletes
+        for place in [tuple(place_of)]
+    }  # fmt: skip
+    found: dict[tuple[str, int, int, int], tuple[str, Operation]] = {}
+    for log in logs(facts):
+        at = log.value["topic"], log.value["partition"]
+        own = names.get(at, {})
+        for batch in log.batches:
+            for offset in range(batch.base, batch.last + 1):
+                if offset in own:
+                    final = facts.finals[*at, "read_uncommitted"].operation
+                    found.setdefault((*at, offset, batch.leader_epoch), (own[offset], final))
+    for poll in facts.operations.of("poll"):
+        for part in poll.value["read"] if poll.type == "ok" else ():
+            epoch, stands, records = part.get("epoch"), part.get("position"), part["records"]
+            # What is told is the epoch of the record before the position: where that was given, and is no marker.
+            if epoch is None or epoch < 0 or not records or stands != records[-1][0] + 1:
+                continue
+            topic, partition, (offset, name) = part["topic"], part["partition"], records[-1]
+            if facts.topic(topic).deletes:
+                continue
+            other, before = found.setdefault((topic, partition, offset, epoch), (name, poll))
+            if other != name:
+                what = f"{topic}-{partition}@{offset} is {other} and {name}, both of leader epoch {epoch}"
+                shown = [excerpt(each, topic, partition, offset) for each in (before, poll)]
+                yield anomaly("inconsistent-offsets", what, *shown)
 
 
 def nonmonotonic_sends(facts: Facts) -> Iterator[Anomaly]:

@@ -103,6 +103,30 @@ def _nobody_takes_over_from_who_died(story):
     story.poll(group="g")
 
 
+def _wants_another(story, *, survivor):
+    """Two members of whom one dies, and the other goes on."""
+    story.final(start=1)
+    wants = {"group": "g", "isolation": "read_committed", "reset": "earliest"}
+    story.call("c", "subscribe", topics=["t"] if survivor else ["another"], **wants)
+    story.call("d", "subscribe", topics=["another", "t"], **wants)
+    story.assign("d", 1)
+    story.note("nemesis", "fault", fault="client_killed", target="d")
+    story.note("world", "quiet")
+    story.poll(group="g")
+    story.wait(30)
+    story.poll(group="g")
+
+
+@planted("unowned")
+def _nobody_takes_over_from_who_wanted_other_topics_as_well(story):
+    _wants_another(story, survivor=True)
+
+
+@innocent
+def _nobody_takes_over_who_does_not_want_it(story):
+    _wants_another(story, survivor=False)
+
+
 @planted("group-unseen")
 def _passed_by_all_of_a_group(story):
     _member(story)

@@ -61,9 +61,12 @@ class Story:
         partition: int = 0,
         isolation: str = "read_committed",
         group: str | None = None,
+        epoch: int | None = None,
         **more,
     ) -> None:
         read = [{"topic": topic, "partition": partition, "records": records}]
+        if epoch is not None:
+            read[0] |= {"position": records[-1][0] + 1, "epoch": epoch}
         self.call(process, "poll", "ok", {"read": read, **more}, group=group, isolation=isolation)
 
     def final(

@@ -1,5 +1,6 @@
 """Records that were written."""
 
+from tests.simulation.stories.audits import batch, log
 from tests.simulation.stories.telling import BOTH, innocent, planted
 
 
@@ -215,6 +216,38 @@ def _an_offset_is_written_anew_after_what_never_promises(story):
     story.poll((0, "a"))
     story.note("world", "power_lost", node=1, fsync="never")
     story.poll((0, "b"), process="d")
+
+
+def _written_anew(story, epoch, *, is_polled=True):
+    story.send("a", end="info")
+    story.send("b", end="info")
+    story.poll((0, "a"), epoch=3)
+    story.note("world", "power_lost", node=1, fsync="never")
+    if is_polled:
+        story.poll((0, "b"), process="d", epoch=epoch)
+    else:
+        story.final((0, "b"))
+        log(story, batch(0, leader=epoch))
+
+
+@planted("inconsistent-offsets")
+def _what_a_power_failure_took_is_written_anew_in_its_leader_epoch(story):
+    _written_anew(story, 3)
+
+
+@planted("inconsistent-offsets")
+def _it_is_found_to_be_of_that_epoch_in_the_end(story):
+    _written_anew(story, 3, is_polled=False)
+
+
+@innocent
+def _what_a_power_failure_took_is_written_anew_in_the_next_epoch(story):
+    _written_anew(story, 4)
+
+
+@innocent
+def _it_is_found_to_be_of_the_next_epoch_in_the_end(story):
+    _written_anew(story, 4, is_polled=False)
 
 
 @planted("nonmonotonic-send")

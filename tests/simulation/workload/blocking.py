@@ -139,7 +139,7 @@ class ConsumingInThread(Blocking):
         op = self.history.invoke(self.process, "poll", group=self.group, isolation=self.spec["isolation"])
         try:
             records = consumer.poll(POLL)
-            positions = {(tp.topic, tp.partition): found.offset for tp, found in consumer.positions().items()}
+            positions = consumer.positions()
         except TagwireError as error:
             self.history.fail(op, error)
             raise

@@ -12,7 +12,7 @@ from random import Random
 
 from tests.simulation.workload.fault_draws import UPON
 from tests.simulation.workload.narrow_moments import narrowed
-from tests.simulation.workload.planned_actors import group, movers, producer, sinks, transactions
+from tests.simulation.workload.planned_actors import group, movers, producer, sinks, transactions, unlike
 from tests.simulation.workload.scenes import (
     after,
     all_away_and_back,
@@ -354,6 +354,10 @@ def _members(random: Random, topics: list[Spec]) -> list[Spec]:
         actor |= shared | {"pace": random.choice([0.01, 0.05, 0.3])}
         if actor["protocol"] == "classic":
             actor["assignors"] = assignors
+    unlike(members)
+    sluggish = Random(f"sluggish/{members}")
+    if sluggish.random() < 0.3:  # more happens to the group than it hears of, between two of its polls
+        sluggish.choice(members)["pace"] = sluggish.choice([1.5, 2.5])
     return members
 
 

@@ -93,13 +93,14 @@ class Consuming(Actor):
 
         async def polled() -> dict[str, Any]:
             records.extend(await consumer.poll(timeout))
-            positions = {partition: found.offset for partition, found in (await consumer.positions()).items()}
-            self.given.update((partition, positions[partition]) for partition in _of(records) if partition in positions)
+            positions = await consumer.positions()
+            known = (partition for partition in _of(records) if partition in positions)
+            self.given.update((partition, positions[partition].offset) for partition in known)
             member = consumer.group_metadata()
             return {
                 "member": member.member_id,
                 "generation": member.generation,
-                "read": read_of(records, {(tp.topic, tp.partition): offset for tp, offset in positions.items()}),
+                "read": read_of(records, positions),
             }
 
         await self.noted("poll", asked, polled, lambda found: found, has_no_effect=always)

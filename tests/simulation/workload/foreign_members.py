@@ -108,8 +108,7 @@ class ForeignMembers(Speaking):
         self.holds(node, "SyncGroup", f"what the leader of {LED} has", given.assignment.decode(), "more")
         kind = messages.LeaveGroupRequest
         gone = kind.MemberIdentity(member_id=member)
-        # Before version 3 one member leaves, who is named beside.
-        leave = kind(group_id=LED, member_id=member, members=[gone])
+        leave = kind(group_id=LED, members=[gone])
         await self.said(node, leave, f"the leader of {LED} that leaves", "NONE")
 
     # KIP-848 -----------------------------------------------------------------------------------------------------

@@ -19,6 +19,10 @@ ADDED_S: Final = 13.0
 """When a transaction is added to: in its time, and by then another one would not be over when it is ended."""
 
 OVER_S: Final = 13.0
+SHORT_S: Final = 3.0
+LONGER_S: Final = 6.0
+"""A time for transactions, and one by which one of that time is over."""
+
 FENCED: Final = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
 EPOCH: Final = 5
 NOTED: Final = "as far as this"
@@ -32,7 +36,7 @@ class ForeignOwners(Speaking):
         async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client, self.admin = client, admin
             topics = await self.topics_of(admin, "steady")
-            for act in (self._noted, self._deleted, self._over) if topics else ():
+            for act in (self._noted, self._deleted, self._timed, self._over) if topics else ():
                 topic = max(topics, key=lambda topic: len(topic.partitions))
                 with suppress(*REFUSED, Enough):
                     await act(topic, self.random.choice(sorted(topic.partitions)))
@@ -64,6 +68,21 @@ class ForeignOwners(Speaking):
         found = await self.admin.group_offsets(group)
         about = f"{group} whose offset of {at} was deleted when a transaction had another, which ended then"
         self.holds(node, "OffsetFetch", about, found[at].offset if at in found else None, None)
+
+    async def _timed(self, topic: TopicMetadata, index: int) -> None:
+        """Who takes a transactional id over has the time that it asks for, and not that of the one before."""
+        name = "foreign-timed"
+        node = await coordinator_of(self.client, name, 1)
+        before = messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=int(1000 * SHORT_S))
+        about = f"{name}, whose transactions are over after {SHORT_S:g} s"
+        await self.said(node, before, about, "NONE")
+        owner = await Owner.begun(self.client, name, topic, index, int(2000 * PATIENCE))
+        await self.sleep(LONGER_S)
+        about = f"{about}, by the next one, who has asked for more and ends it {LONGER_S:g} s later"
+        op = self.history.invoke(
+            self.process, "probe", node=owner.coordinator, api="EndTxn", about=about, answers=["NONE", *NOT_NOW]
+        )
+        self.history.ok(op, answer=await owner.end(commit=True))
 
     async def _over(self, topic: TopicMetadata, index: int) -> None:
         """A transaction is over its time, whatever was added to it meanwhile."""

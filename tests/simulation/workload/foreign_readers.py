@@ -19,7 +19,13 @@ from tests.simulation.workload.foreign_waiting import BEGUN_S
 from tests.simulation.workload.owning import Owner
 from tests.simulation.workload.probing import PATIENCE, REFUSED, produce_request
 
-TOPIC, COMPRESSED = "foreign-read", "foreign-read-compressed"
+TOPIC, COMPRESSED, TURNS = "foreign-read", "foreign-read-compressed", "foreign-read-in-turn"
+PARTITIONS: Final = 6
+"""Of a topic of which one node leads some."""
+
+SMALL, LARGE = 700, 600
+"""What a response has room for, and the value of a record, of which it holds one."""
+
 COMPRESSIONS: Final = ("producer", "gzip", "zstd", "zstd")
 MOST: Final = 6
 """Partitions of the plan in which is looked for offsets."""
@@ -53,11 +59,15 @@ class ForeignReaders(Speaking):
             with suppress(*REFUSED, Enough):
                 await self._found(await self.topics_of(admin, "steady"))
             compression = self.random.choice(COMPRESSIONS)
-            new = {TOPIC: {}, COMPRESSED: {"compression.type": compression}}
-            await admin.create_topics([NewTopic(name, 1, -1, configs) for name, configs in new.items()])
+            new = {TOPIC: {}, COMPRESSED: {"compression.type": compression}, TURNS: {}}
+            counts = {TURNS: PARTITIONS}
+            topics = [NewTopic(name, counts.get(name, 1), -1, configs) for name, configs in new.items()]
+            await admin.create_topics(topics)
             try:
                 with suppress(*REFUSED, Enough):
                     await self._compressed(await client.topic(COMPRESSED), compression)
+                with suppress(*REFUSED, Enough):
+                    await self._in_turn(await client.topic(TURNS))
                 for act in (self._diverged, self._shown):
                     with suppress(*REFUSED, Enough):
                         await act(await client.topic(TOPIC))
@@ -92,9 +102,49 @@ class ForeignReaders(Speaking):
         await self.said(leader, _fetch(topic, 0, 0), about, "NONE")
         await self.said(leader, _fetch(topic, 0, 0), f"{about}, before zstd", due, version=BEFORE_ZSTD)
 
-    async def _append(self, topic: TopicMetadata) -> None:
-        request = produce_request(topic, 0, write([Record(b"key", bytes(100), timestamp=int(time.time() * 1000))]))
-        await self.said(topic.partitions[0].leader, request, f"a record of {topic.name}", "NONE", otherwise=OTHERWISE)
+    async def _append(self, topic: TopicMetadata, index: int = 0, size: int = 100) -> None:
+        data = write([Record(b"key", bytes(size), timestamp=int(time.time() * 1000))])
+        request = produce_request(topic, index, data)
+        about = f"a record of {topic.name}"
+        await self.said(topic.partitions[index].leader, request, about, "NONE", otherwise=OTHERWISE)
+
+    async def _in_turn(self, topic: TopicMetadata) -> None:
+        """In a fetch session whose responses have room for one partition each has its turn, though one has always
+        more (KIP-227)."""
+        by_leader: dict[int, list[int]] = {}
+        for index, known in topic.partitions.items():
+            by_leader.setdefault(known.leader, []).append(index)
+        leader, indexes = max(by_leader.items(), key=lambda each: len(each[1]))
+        if leader < 0 or len(indexes) < 2:
+            return
+        first, rounds = min(indexes), 2 * len(indexes)
+        for index in indexes:
+            for _ in range(rounds if index == first else 1):
+                await self._append(topic, index, LARGE)
+        kind, about = messages.FetchRequest, f"{len(indexes)} partitions of {TURNS} in a session, a record at a time"
+
+        def fetch(session: int, number: int, offsets: dict[int, int]) -> Any:
+            parts = [
+                kind.FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=MUCH)
+                for index, offset in offsets.items()
+            ]
+            topics = [kind.FetchTopic(topic=TURNS, topic_id=topic.topic_id, partitions=parts)] if parts else []
+            named = {"session_id": session, "session_epoch": number, "topics": topics}
+            return kind(max_wait_ms=0, min_bytes=1, max_bytes=SMALL, **named)
+
+        given: dict[int, int] = {}
+        response = await self.said(leader, fetch(0, 0, dict.fromkeys(sorted(indexes), 0)), about, "NONE")
+        session = response.session_id
+        for number in range(1, rounds + 1 if session else 0):
+            moved = {}
+            for part in (part for of in response.responses for part in of.partitions):
+                batches = list(batch_headers(memoryview(part.records or b"")))
+                if batches:
+                    given[part.partition_index] = moved[part.partition_index] = batches[-1].next_offset
+            response = await self.said(leader, fetch(session, number, moved), about, "NONE")
+        if session:
+            self.holds(leader, "Fetch", f"{about}: which were given any", sorted(given), sorted(indexes))
+            await self.said(leader, fetch(session, -1, {}), about, "NONE")
 
     async def _diverged(self, topic: TopicMetadata) -> None:
         """Who has read more of an epoch than there is of it is told up to where, and nothing else."""

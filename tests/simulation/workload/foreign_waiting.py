@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.client.aio import AsyncAdmin, AsyncClient
+from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncConsumer
 from tagwire.client.metadata import TopicMetadata
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import batch_headers
@@ -61,6 +61,7 @@ class ForeignWaiting(Speaking):
         if answer != "NONE":
             return
         await self._by_time(node, at, said, end)
+        await self._from_the_end(node, at, end)
         response, answer = await asyncio.gather(
             self.client.request(_fetch(topic, index, end, MUCH), node=node), self._late(owner, 1)
         )
@@ -68,6 +69,18 @@ class ForeignWaiting(Speaking):
         about = f"{at} @{end} by who waits for more than there is, while more is written"
         self.holds(node, "Fetch", about, first, end)
         await owner.end(commit=False)
+
+    async def _from_the_end(self, node: int, at: TopicPartition, stable: int) -> None:
+        """Who reads committed records and goes to the end is before what is open."""
+        properties = self.stage.properties(self.process, REQUEST_S)
+        for begins in (False, True):
+            async with AsyncConsumer(properties, isolation="read_committed", metadata_max_age=300.0) as consumer:
+                await consumer.assign({at: LATEST} if begins else [at])
+                if not begins:
+                    await consumer.seek_to_end([at])
+                how = "begins" if begins else "seeks"
+                about = f"where a reader of committed records that {how} at the end of {at} is, while one is open"
+                self.holds(node, "ListOffsets", about, await consumer.position(at), stable)
 
     async def _late(self, owner: Owner, sequence: int) -> str:
         """What is answered to a record that comes when the reader waits."""

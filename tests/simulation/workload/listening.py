@@ -280,7 +280,7 @@ class _Listener(Blocking):
             self.history.fail(op, error)
             raise
         self._seen.update((record.partition or 0, record.offset) for record in records)
-        positions = {(tp.topic, tp.partition): found.offset for tp, found in consumer.positions().items()}
+        positions = consumer.positions()
         member = consumer.group_metadata()
         told = {"member": member.member_id, "generation": member.generation}
         self.history.ok(op, **told, read=read_of(records, positions))

@@ -19,6 +19,7 @@ from tests.simulation.workload.cut_off import CutOff
 from tests.simulation.workload.failing import Failing
 from tests.simulation.workload.final_reading import FinalReading
 from tests.simulation.workload.foreign import Foreign
+from tests.simulation.workload.foreign_abiding import Abides, Abiding
 from tests.simulation.workload.foreign_administrators import ForeignAdministrators
 from tests.simulation.workload.foreign_followers import ForeignFollowers
 from tests.simulation.workload.foreign_idle import ForeignIdle
@@ -27,6 +28,7 @@ from tests.simulation.workload.foreign_offline import ForeignOffline
 from tests.simulation.workload.foreign_offsets import ForeignOffsets
 from tests.simulation.workload.foreign_owners import ForeignOwners
 from tests.simulation.workload.foreign_readers import ForeignReaders
+from tests.simulation.workload.foreign_rebalances import ForeignRebalances
 from tests.simulation.workload.foreign_waiting import ForeignWaiting
 from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.going_back import GoingBack
@@ -48,6 +50,7 @@ from tests.simulation.workload.storing import ANEW, Storing
 from tests.simulation.workload.tidying import Tidying
 from tests.simulation.workload.tidying_later import TidyingLater
 from tests.simulation.workload.tidying_offsets import TidyingOffsets
+from tests.simulation.workload.tidying_young import TidyingYoung
 from tests.simulation.workload.told_late import ToldLate
 from tests.simulation.workload.transacting import Transacting
 from tests.simulation.workload.written_while_moved import MOVED_EVERY_S, MOVES, WrittenWhileMoved
@@ -177,10 +180,15 @@ def run(plan: Spec, host: Host, history: History) -> None:
         _ended(host.start("cut-off", cut_off.main), "cut-off", history, 10 * PATIENCE)
         if stage.random("querying").random() < QUERIES and (release is None or release >= "3.3"):
             done("querying", Querying, at=0.0)
+    abiding = Abiding(stage, {"name": "abiding"})
+    if host.has_upkeep and plan["cluster"]["fsync"] == "batch":
+        _ended(host.start("abiding", abiding.main), "abiding", history, 10 * PATIENCE)
     # Whatever was only in memory is gone before it is looked at.
     befalls = plan.get("last") or [KILLED] * (host.has_upkeep and stage.random("last").random() < 0.5)
     last = Nemesis(befalls, host.faults, stage, start)
     _ended(host.start("last", last.main), "last", history, PATIENCE)
+    abides = Abides(stage, {"name": "abides"}, abiding)
+    _ended(host.start("abides", abides.main), "abides", history, 10 * PATIENCE)
     done("remembering-after", Remembering, moment="after")
     done("resending-after", Resending)
     done("final", FinalReading)
@@ -190,12 +198,15 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("remembering-later", Remembering, moment="later")
         done("foreign", Foreign)
         done("foreign-members", ForeignMembers)
+        done("foreign-rebalances", ForeignRebalances)
         done("repeating", Repeating)
         done("foreign-followers", ForeignFollowers)
         done("foreign-owners", ForeignOwners)
         done("foreign-waiting", ForeignWaiting)
         done("foreign-readers", ForeignReaders)
         done("foreign-administrators", ForeignAdministrators)
+        if stage.random("tidying-young").random() < TIDIES:
+            done("tidying-young", TidyingYoung)
         reader = ForeignOffline(stage, {"name": "foreign-offline"}, partial(_broken, host, history))
         _ended(host.start("foreign-offline", reader.main), "foreign-offline", history, 10 * PATIENCE)
         done("foreign-offsets", ForeignOffsets)

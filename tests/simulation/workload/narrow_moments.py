@@ -38,6 +38,23 @@ REPLACED: Final[tuple[Change, ...]] = (
 """Amid which one is broken off that is compacted."""
 
 
+DELETED: Final[tuple[Change, ...]] = (
+    *[("remove", ".log")] * 2,
+    ("sync_directory", "topic-"),
+    ("rename", "log-start-offset"),
+    ("sync", "log-start-offset"),
+)
+"""Amid which one is broken off that loses its beginning."""
+
+DECIDED: Final[tuple[Change, ...]] = (
+    *[("sync", "__transaction_state")] * 2,
+    ("write", "__transaction_state"),
+    *[("sync", "topic-")] * 2,
+    ("write", "topic-"),
+)
+"""Amid which transactions are broken off, of which nothing else is on the disk soon."""
+
+
 def narrowed(random: Random, room: str, drawn: Spec) -> Spec:
     """The plan of a close-up, with what has to meet in this room on top, or as it is.
 
@@ -112,6 +129,29 @@ def _rolled(random: Random, drawn: Spec) -> Spec:
 def _replaced(random: Random, drawn: Spec) -> Spec:
     """Segments that take each other's place."""
     return _without_ends(drawn, power_amid(random, drawn["duration"], REPLACED))
+
+
+def _shortened(random: Random, drawn: Spec) -> Spec:
+    """Logs that lose their beginning, by retention and on demand, on a disk that takes its time, so that it is told
+    where they start while some of it is still to be done."""
+    duration = drawn["duration"]
+    names = [topic["name"] for topic in drawn["topics"]]
+    admin = {"name": "shortening", "kind": "admin", "count": 40, "pace": 0.2, "topics": names, "unsteady": []}
+    admin |= {"groups": [], "transactional_ids": [], "configs": {}, "steps": {"delete_records": 1.0}}
+    topics = [topic | {"configs": topic["configs"] | SMALL} for topic in drawn["topics"]]
+    steps = power_amid(random, duration, DELETED)
+    for step in steps:
+        step["kind"] = random.choice(["broker_power", "broker_kill"])
+        if step["kind"] == "broker_kill":
+            step.pop("spares")
+    steps.append(_step(0.3, "disk_slow", duration, latency=random.choice([0.02, 0.1]), chance=1.0))
+    return _without_ends(drawn, steps, actors=[*drawn["actors"], admin], topics=topics)
+
+
+def _synced_later(random: Random, drawn: Spec) -> Spec:
+    """Transactions where what is written is synced in intervals: but for what decides, which other logs follow from."""
+    cluster = drawn["cluster"] | {"fsync": "interval"}
+    return _without_ends(drawn, power_amid(random, drawn["duration"], DECIDED), cluster=cluster)
 
 
 def _too_large(random: Random, drawn: Spec) -> Spec:
@@ -195,6 +235,9 @@ def _undisturbed(drawn: Spec) -> Spec:
 _ROOMS: Final[Mapping[str, tuple[float, Callable[[Random, Spec], Spec]]]] = MappingProxyType(
     {
         "_writing": (0.7, _broken_off),
+        "_endings": (0.2, _synced_later),
+        "_changing": (0.5, _shortened),
+        "_expiring": (0.3, _shortened),
         "_cleaning": (0.5, _replaced),
         "_retrying": (0.3, _too_large),
         "_sinking": (0.8, _sunk),

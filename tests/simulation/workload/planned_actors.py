@@ -121,7 +121,7 @@ def group(random: Random, name: str, topics: list[Spec], *, has_consumer_groups:
         steps.pop("rejoin", None)  # whether there is a rebalance says the broker
     count = random.randint(1, 3)
     late = random.choice([None, None, count]) if count > 1 else None
-    return [
+    members: list[Spec] = [
         {
             "name": f"{name}-member-{n}",
             **shared,
@@ -135,6 +135,17 @@ def group(random: Random, name: str, topics: list[Spec], *, has_consumer_groups:
         }
         for n in range(1, count + 1)
     ]
+    unlike(members)
+    return members
+
+
+def unlike(members: list[Spec]) -> None:
+    """Lets members of some groups want different topics: the first all of them, the others some. That is drawn from
+    numbers of their own."""
+    random, topics = Random(f"unlike/{members}"), members[0]["topics"]
+    if topics is not None and len(topics) > 1 and random.random() < 0.4:
+        for member in members[1:]:
+            member["topics"] = sorted(random.sample(topics, random.randint(1, len(topics) - 1)))
 
 
 def sinks(random: Random, topic: str, duration: float) -> list[Spec]:

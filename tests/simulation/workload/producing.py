@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from tagwire.client.aio import AsyncDelivery, AsyncProducer
 from tagwire.errors import TagwireError
 from tests.simulation.workload.records import mark_of, payload
-from tests.simulation.workload.stage import Actor
+from tests.simulation.workload.stage import Actor, Spec, Stage
 
 IDEMPOTENT = "idempotent"
 PLAIN = "plain"
@@ -29,6 +30,10 @@ class Producing(Actor):
     waiting = 0
     """How many records it has sent of which nobody knows yet."""
 
+    def __init__(self, stage: Stage, spec: Spec) -> None:
+        super().__init__(stage, spec)
+        self.deliveries: list[AsyncDelivery] = []  # of what was sent since it has flushed last
+
     def options(self) -> dict[str, Any]:
         spec = self.spec
         return {
@@ -44,6 +49,7 @@ class Producing(Actor):
     async def live(self) -> None:
         self.kind = IDEMPOTENT if self.spec["idempotence"] else PLAIN
         self.sent = self.waiting = 0
+        self.deliveries.clear()
         is_renewed = False
         producer = AsyncProducer(self.stage.properties(self.process, self.spec["request_timeout"]), **self.options())
         try:
@@ -71,10 +77,18 @@ class Producing(Actor):
         self.history.ok(op, answer=measured["buffer-available-bytes"])
 
     async def flush(self, producer: AsyncProducer) -> None:
+        sent, self.deliveries = self.deliveries, []
         try:
             await producer.flush()
         except TagwireError:
             return  # each delivery has told its own
+        self.note_done(sent, f"{self.process} has flushed")
+
+    def note_done(self, sent: Sequence[AsyncDelivery], what: str) -> None:
+        """Notes how much of what was sent is not known yet, when nothing is to be."""
+        asked = {"node": -1, "api": "Produce", "about": f"how many records are under way that {what}"}
+        op = self.history.invoke(self.process, "probe", **asked, answers=[0])
+        self.history.ok(op, answer=sum(not delivery.done() for delivery in sent))
 
     async def send_one(self, producer: AsyncProducer) -> None:
         """Sends one record; what becomes of it is noted when that is known."""
@@ -132,7 +146,7 @@ class Producing(Actor):
             mark = mark_of(None if key is None else key.encode(), timestamp)
         self.waiting += 1
         try:
-            await producer.send(
+            delivery = await producer.send(
                 topic,
                 **payload(name, tombstone=tombstone, size=self.spec["value_size"], mark=mark),
                 key=None if key is None else key.encode(),
@@ -140,6 +154,7 @@ class Producing(Actor):
                 timestamp=timestamp,
                 on_delivery=done,
             )
+            self.deliveries.append(delivery)
         except TagwireError as error:
             self.waiting -= 1
             history.fail(op, error)

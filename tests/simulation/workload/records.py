@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tagwire.client import OffsetAndMetadata
+from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
 NAME_HEADER = "name"
@@ -37,12 +39,17 @@ def name_of(record: Record) -> str:
     return name if mark in (None, mark_of(record.key, record.timestamp)) else f"{name}, changed"
 
 
-def read_of(records: Iterable[Record], positions: dict[tuple[str, int], int]) -> list[dict[str, Any]]:
-    """What a poll gave, as histories tell it: by partition, in the order of their first records."""
+def read_of(records: Iterable[Record], positions: Mapping[TopicPartition, OffsetAndMetadata]) -> list[dict[str, Any]]:
+    """What a poll gave, as histories tell it: by partition, in the order of their first records; with where it stands
+    then, and the leader epoch of the record before that."""
     found: dict[tuple[str, int], list[list[Any]]] = {}
     for record in records:
         found.setdefault((record.topic, record.partition), []).append([record.offset, name_of(record)])
-    return [
-        {"topic": topic, "partition": partition, "records": own, "position": positions.get((topic, partition))}
-        for (topic, partition), own in found.items()
-    ]
+    told = []
+    for at, own in found.items():
+        stands = positions.get(TopicPartition(*at))
+        part = {"topic": at[0], "partition": at[1], "records": own, "position": None, "epoch": None}
+        if stands is not None:
+            part |= {"position": stands.offset, "epoch": stands.leader_epoch}
+        told.append(part)
+    return told

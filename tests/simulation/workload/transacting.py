@@ -110,6 +110,7 @@ class Transacting(Producing):
         """Opens a transaction, which has a name of its own."""
         self.begun += 1
         self.was_aborted = False
+        self.deliveries.clear()
         self.transaction = f"{self.process}.t{self.begun}"
         op = self.history.invoke(self.process, "begin", **self._named())
         try:
@@ -125,6 +126,7 @@ class Transacting(Producing):
             await self.abort(producer)
         else:
             await self._until_known("commit_transaction", producer.commit_transaction)
+            self.note_done(self.deliveries, f"{self.process} has committed")
             self.transaction = None
 
     async def abort(self, producer: AsyncProducer) -> None:
