@@ -173,6 +173,13 @@ RULES = (
         ("G0", "G1c"),
     ),
     Rule(
+        "Who takes a transactional id over gets an epoch that nobody had before, whatever is lost with the power",
+        "transactions-on-the-wire.md",
+        "`TransactionStates.store`: an epoch is on the disk before it is told, with fsync=interval, too",
+        fencing.owned_again,
+        ("owner-forgotten",),
+    ),
+    Rule(
         "Who has a transactional id is fenced by the next one who takes it, or for its age, and by nobody else",
         "transactions-on-the-wire.md",
         "InitProducerId that is sent again is answered as the first was (KIP-360)",

@@ -15,6 +15,26 @@ CALLS: Final = ("send_offsets", "commit_transaction", "abort_transaction")
 """What is asked of a coordinator: a batch may be late, and of an epoch that its producer has left by itself."""
 
 
+def owned_again(facts: Facts) -> Iterator[Anomaly]:
+    """Who takes a transactional id over gets an epoch that nobody had before: it is on the disk before the answer,
+    with fsync=interval too."""
+    latest: dict[tuple[str, int], Operation] = {}
+    inits = [each for each in facts.operations.of("init_producer") if each.type == "ok"]
+    for init in sorted(inits, key=lambda each: each.completed.index):
+        name, producer_id = init.value.get("transactional_id"), init.value.get("producer_id")
+        if name is None or producer_id is None:
+            continue
+        before = latest.get((name, producer_id))
+        if before is None or init.value["epoch"] > before.value["epoch"]:
+            latest[name, producer_id] = init
+        elif before.ended < init.began and not any(
+            loss.value["fsync"] == "never" and before.began <= loss.at <= init.ended for loss in facts.losses
+        ):
+            has = f"epoch {before.value['epoch']} of producer {producer_id}"
+            what = f"{before.process} had {name} in {has}, and later {init.process} in epoch {init.value['epoch']}"
+            yield anomaly("owner-forgotten", what, before, init)
+
+
 def fenced_by_nobody(facts: Facts) -> Iterator[Anomaly]:
     """The one owner of a transactional id, all of whose transactions were short, is not told that it is fenced."""
     if facts.losses or facts.clock_jumped:

@@ -358,9 +358,9 @@ def _a_source_is_made_again_after_an_abort(story):
     story.final((2, "out1"), topic="u", isolations=BOTH[1:], end=4)
 
 
-def _owned(story, process="p"):
+def _owned(story, process="p", epoch=0):
     asked = {"kind": "transactional", "acks": -1, "transactional_id": "id", "transaction_timeout": 60.0}
-    story.call(process, "init_producer", "ok", {"producer_id": 1, "epoch": 0}, **asked)
+    story.call(process, "init_producer", "ok", {"producer_id": 1, "epoch": epoch}, **asked)
 
 
 def _refused(story, code="PRODUCER_FENCED"):
@@ -368,6 +368,36 @@ def _refused(story, code="PRODUCER_FENCED"):
     story.call("p", "begin", transaction="t1", transactional_id="id")
     story.wait(1)
     story.call("p", "commit_transaction", "info", {"error": error}, transaction="t1", transactional_id="id")
+
+
+def _taken_over(story, epoch, fsync, *, at_once=False):
+    asked = {"kind": "transactional", "acks": -1, "transactional_id": "id", "transaction_timeout": 10.0}
+    first = story.begin("p", "init_producer", **asked)
+    second = story.begin("q", "init_producer", **asked) if at_once else None
+    story.end(first, producer_id=7, epoch=4)
+    story.note("world", "power_lost", node=1, fsync=fsync)
+    second = story.begin("q", "init_producer", **asked) if second is None else second
+    story.end(second, producer_id=7, epoch=epoch)
+
+
+@planted("owner-forgotten")
+def _who_takes_over_has_the_epoch_of_the_one_before(story):
+    _taken_over(story, 4, "interval")
+
+
+@innocent
+def _who_takes_over_has_the_next_epoch(story):
+    _taken_over(story, 5, "interval")
+
+
+@innocent
+def _who_had_it_before_is_forgotten_where_nothing_is_promised(story):
+    _taken_over(story, 4, "never")
+
+
+@innocent
+def _who_asked_at_the_same_time_may_have_been_first(story):
+    _taken_over(story, 3, "interval", at_once=True)
 
 
 @planted("fenced-by-nobody")
@@ -379,7 +409,7 @@ def _who_is_alone_is_fenced(story):
 @innocent
 def who_was_followed_is_fenced(story):
     _owned(story)
-    _owned(story, "q")
+    _owned(story, "q", 1)
     _refused(story)
 
 

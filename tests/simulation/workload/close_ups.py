@@ -183,6 +183,11 @@ def _unsynced(random: Random, duration: float) -> Spec:
         steps.append({"at": round(at + random.uniform(0.2, 0.7), 3), **lost})
         at += random.uniform(1.2, 2.5)
     cluster = {"nodes": 3, "fsync": random.choice(["interval", "interval", "never", "batch"])}
+    # Who is given records one by one knows of which epoch each is, of those as well that are gone then.
+    readers = group(Random(f"readers/{steps}"), "group-1", topics, has_consumer_groups=True)[:1]
+    own = {"kind": "consumer", "pattern": None, "topics": ["topic-1"], "isolation": "read_uncommitted", "at": 0.0}
+    own |= {"reset": "earliest", "pace": 0.01, "max_poll_records": 1, "max_wait_ms": 50, "steps": {"nothing": 1.0}}
+    actors += [reader | own | {"late": 0.0} for reader in readers]
     return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": _cluster(random) | cluster}
 
 

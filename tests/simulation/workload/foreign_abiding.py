@@ -1,15 +1,19 @@
-"""Members of a group that are there when a broker ends, and still when it is back: it stores who is in a group and who
-has what, and gives each its time anew."""
+"""What is there when a broker ends, and still when it is back: members of a group, whose broker stores who is in it and
+who has what, and gives each its time anew; and a transaction that is open, from the first record of a partition on."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from tagwire import messages
-from tagwire.client.aio import AsyncClient
+from tagwire.client import NewTopic
+from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncReader
+from tagwire.partitions import LATEST, TopicPartition
 from tests.simulation.workload.foreign import REQUEST_S, Enough, Speaking
-from tests.simulation.workload.probing import REFUSED, coordinator_of
+from tests.simulation.workload.owning import Owner
+from tests.simulation.workload.probing import NOT_NOW, PATIENCE, REFUSED, coordinator_of
 from tests.simulation.workload.stage import Spec, Stage
 
 GROUP: Final = "foreign-abiding"
@@ -21,21 +25,31 @@ GIVEN: Final = b"what it was given"
 NAMES: Final = (None, "instance")
 """Of members: one that has none of its own, and a static one."""
 
+TOPICS: Final = {True: "foreign-abiding-committed", False: "foreign-abiding-aborted"}
+"""By what becomes of the transaction in each."""
+
 
 class Abiding(Speaking):
-    """Joins, as the only member of each of its groups.
+    """Joins, as the only member of each of its groups, and begins transactions.
 
     Attributes:
         joined: by group, what it was answered.
+        begun: by the name of its topic, who has a transaction open, in which one record was written.
     """
 
     def __init__(self, stage: Stage, spec: Spec) -> None:
         super().__init__(stage, spec)
         self.joined: dict[str, Any] = {}
+        self.begun: dict[str, Owner] = {}
 
     async def ask(self) -> None:
-        async with AsyncClient(self.stage.properties(self.process, REQUEST_S)) as client:
+        properties = self.stage.properties(self.process, REQUEST_S)
+        async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client = client
+            await admin.create_topics([NewTopic(name, 1, -1, {}) for name in TOPICS.values()])
+            for name in TOPICS.values():
+                with suppress(*REFUSED, Enough):
+                    await self._begin(name)
             for name in NAMES:
                 with suppress(*REFUSED, Enough):
                     await self._join(_group(name), name)
@@ -61,17 +75,30 @@ class Abiding(Speaking):
         await self.said(node, _sync(group, name, joined, GIVEN), f"{about}, and is given something", "NONE")
         self.joined[group] = joined
 
+    async def _begin(self, name: str) -> None:
+        owner = await Owner.begun(self.client, name, await self.client.topic(name), 0, int(5000 * PATIENCE))
+        if await owner.produce() == "NONE":
+            self.begun[name] = owner
+
 
 class Abides(Speaking):
-    """Looks whether that member is one still, and has what it had; then it leaves."""
+    """Looks whether that member is one still, and has what it had; then it leaves. And whether what was open is open,
+    and counts when it is committed, and not when it is aborted."""
 
     def __init__(self, stage: Stage, spec: Spec, before: Abiding) -> None:
         super().__init__(stage, spec)
         self._before = before
 
     async def ask(self) -> None:
-        async with AsyncClient(self.stage.properties(self.process, REQUEST_S)) as client:
+        properties = self.stage.properties(self.process, REQUEST_S)
+        async with AsyncClient(properties) as client, AsyncAdmin(properties) as admin:
             self.client = client
+            for commits, topic in TOPICS.items():
+                if (owner := self._before.begun.get(topic)) is not None:
+                    with suppress(*REFUSED, Enough):
+                        await self._end(replace(owner, client=client), commits=commits)
+            with suppress(*REFUSED):
+                await admin.delete_topics(list(TOPICS.values()))
             for name in NAMES:
                 if (joined := self._before.joined.get(_group(name))) is not None:
                     with suppress(*REFUSED, Enough):
@@ -89,6 +116,23 @@ class Abides(Speaking):
         kind = messages.LeaveGroupRequest
         gone = kind.MemberIdentity(member_id=joined.member_id, group_instance_id=name)
         await self.said(node, kind(group_id=group, members=[gone]), f"{about}, and leaves", "NONE")
+
+    async def _end(self, owner: Owner, *, commits: bool) -> None:
+        at, isolation = TopicPartition(owner.topic.name, 0), "read_committed"
+        node = (await self.client.topic(at.topic)).partitions[0].leader
+        (stable,) = (await self.client.list_offsets({at: LATEST}, isolation=isolation)).values()
+        about = f"{at}, which begins with a transaction that was open when its broker ended"
+        self.holds(node, "ListOffsets", f"where readers of committed records are to stop in {about}", stable, 0)
+        asked = {"node": owner.coordinator, "api": "EndTxn", "about": about, "answers": ["NONE", *NOT_NOW]}
+        op = self.history.invoke(self.process, "probe", **asked)
+        answer = await owner.end(commit=commits)
+        self.history.ok(op, answer=answer)
+        if answer == "NONE":
+            (end,) = (await self.client.list_offsets({at: LATEST}, isolation=isolation)).values()
+            async with AsyncReader(self.client, {at: 0}, end_offsets={at: end}, isolation=isolation) as reader:
+                count = len([record async for record in reader.records()])
+            about = f"records for readers of committed ones in {about}, and was {'committed' if commits else 'aborted'}"
+            self.holds(node, "Fetch", about, count, int(commits))
 
 
 def _group(name: str | None) -> str:

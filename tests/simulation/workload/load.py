@@ -29,6 +29,7 @@ from tests.simulation.workload.foreign_offsets import ForeignOffsets
 from tests.simulation.workload.foreign_owners import ForeignOwners
 from tests.simulation.workload.foreign_readers import ForeignReaders
 from tests.simulation.workload.foreign_rebalances import ForeignRebalances
+from tests.simulation.workload.foreign_refused import ForeignRefused
 from tests.simulation.workload.foreign_waiting import ForeignWaiting
 from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.going_back import GoingBack
@@ -209,6 +210,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
             done("tidying-young", TidyingYoung)
         reader = ForeignOffline(stage, {"name": "foreign-offline"}, partial(_broken, host, history))
         _ended(host.start("foreign-offline", reader.main), "foreign-offline", history, 10 * PATIENCE)
+        producer = ForeignRefused(stage, {"name": "foreign-refused"}, partial(_refused, host, history))
+        _ended(host.start("foreign-refused", producer.main), "foreign-refused", history, 10 * PATIENCE)
         done("foreign-offsets", ForeignOffsets)
         idle = ForeignIdle(stage, {"name": "foreign-idle"}, partial(_jump, host))
         _ended(host.start("foreign-idle", idle.main), "foreign-idle", history, 10 * PATIENCE)
@@ -256,10 +259,12 @@ def _fail(host: Host, history: History, deed: Callable[[], None]) -> None:
         heal()
 
 
-def _broken(host: Host, history: History, operations: tuple[str, ...], part: str) -> Callable[[], None]:
-    """Lets the next of each of these operations fail on files of a name; until what it returns is called."""
+def _broken(host: Host, history: History, operations: tuple[str, ...], part: str, after: int = 0) -> Callable[[], None]:
+    """Lets the next of each of these operations, or one after so many, fail on files of a name; until what it returns
+    is called."""
     details: list[Spec] = [
-        {"operation": operation, "count": 1, "after": 0, "part": part, "errno": errno.EIO} for operation in operations
+        {"operation": operation, "count": 1, "after": after, "part": part, "errno": errno.EIO}
+        for operation in operations
     ]
     told = [{"fault": "disk_error", "target": None, "detail": detail} for detail in details]
     for each in told:
@@ -273,6 +278,20 @@ def _broken(host: Host, history: History, operations: tuple[str, ...], part: str
             history.note("nemesis", "heal", **each)
 
     return heal
+
+
+def _refused(host: Host, history: History, part: str, after: int) -> Callable[[], None]:
+    """Lets a disk take its time with files of a name, and refuse one write of them after so many; until what it returns
+    is called."""
+    heal = _broken(host, history, ("write",), part, after)
+    slow = host.faults.begin("disk_slow", latency=SLOW_S, chance=1.0, part=part)
+
+    def is_over() -> None:
+        if slow is not None:
+            slow()
+        heal()
+
+    return is_over
 
 
 def _cut_off(host: Host, history: History, name: str) -> Callable[[], None]:
