@@ -24,7 +24,18 @@ from tests.simulation.workload.stage import Spec
 
 SCHEMA: Final = StructType([StructField("value", BinaryType())])
 
-MOMENTS: Final = ("lists", "has-listed", "decides", "checks", "has-checked", "has-decided", "is-done", "gives-up")
+MOMENTS: Final = (
+    "takes-over",
+    "has-taken-over",
+    "lists",
+    "has-listed",
+    "decides",
+    "checks",
+    "has-checked",
+    "has-decided",
+    "is-done",
+    "gives-up",
+)
 """Of a driver's steps, where one may stop: see `_StoppingDriver`."""
 
 STOPS: Final = ("sleeps", "dies", "is-left")
@@ -192,6 +203,22 @@ class _StoppingDriver(Driver):
     def abandon(self, *args: Any) -> None:
         self._step.reach("gives-up")
         super().abandon(*args)
+
+    @contextmanager
+    def _driver_producer(self, client: Client, timeout_ms: int) -> Iterator[Producer]:
+        with super()._driver_producer(client, timeout_ms) as producer:
+            takes_over = producer.init_transactions
+
+            def initialize(**how: Any) -> None:
+                if how.get("resume") is not None:  # goes on as what it was
+                    takes_over(**how)
+                    return
+                self._step.reach("takes-over")
+                takes_over(**how)
+                self._step.reach("has-taken-over")
+
+            producer.init_transactions = initialize  # type: ignore[method-assign]
+            yield producer
 
     def _orphaned(self, *args: Any) -> list[str]:
         self._step.reach("lists")
