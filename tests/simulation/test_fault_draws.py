@@ -86,7 +86,9 @@ def test_some_close_ups_have_what_meets_in_a_narrow_moment():
     for drawn in plans:
         smallest = [topic["configs"].get("segment.bytes", 1 << 20) for topic in drawn["topics"]]
         if any(step.get("part") == "topic-" and step.get("upon") == "write" for step in drawn["nemesis"]):
-            assert all(actor.get("value_size", 0) < min(smallest) for actor in drawn["actors"]), "none of it would be taken"
+            assert all(actor.get("value_size", 0) < min(smallest) for actor in drawn["actors"]), (
+                "none of it would be taken"
+            )
 
 
 def test_drivers_of_sinks_stop_at_every_moment_in_every_way_in_some_close_up():

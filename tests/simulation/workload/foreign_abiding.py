@@ -96,7 +96,8 @@ class Abides(Speaking):
             for commits, topic in TOPICS.items():
                 if (owner := self._before.begun.get(topic)) is not None:
                     with suppress(*REFUSED, Enough):
-                        await self._end(replace(owner, client=client), commits=commits)
+                        coordinator = await coordinator_of(client, owner.name, 1)
+                        await self._end(replace(owner, client=client, coordinator=coordinator), commits=commits)
             with suppress(*REFUSED):
                 await admin.delete_topics(list(TOPICS.values()))
             for name in NAMES:
