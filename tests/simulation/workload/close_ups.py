@@ -359,7 +359,7 @@ def _members(random: Random, topics: list[Spec]) -> list[Spec]:
         actor |= shared | {"pace": random.choice([0.01, 0.05, 0.3])}
         if actor["protocol"] == "classic":
             actor["assignors"] = assignors
-    unlike(members)
+    unlike(members, 0.6)
     sluggish = Random(f"sluggish/{members}")
     if sluggish.random() < 0.3:  # more happens to the group than it hears of, between two of its polls
         sluggish.choice(members)["pace"] = sluggish.choice([1.5, 2.5])

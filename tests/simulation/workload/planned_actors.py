@@ -139,11 +139,11 @@ def group(random: Random, name: str, topics: list[Spec], *, has_consumer_groups:
     return members
 
 
-def unlike(members: list[Spec]) -> None:
-    """Lets members of some groups want different topics: the first all of them, the others some. That is drawn from
-    numbers of their own."""
+def unlike(members: list[Spec], share: float = 0.4) -> None:
+    """Lets members of a share of groups want different topics: the first all of them, the others some. That is drawn
+    from numbers of their own."""
     random, topics = Random(f"unlike/{members}"), members[0]["topics"]
-    if topics is not None and len(topics) > 1 and random.random() < 0.4:
+    if topics is not None and len(topics) > 1 and random.random() < share:
         for member in members[1:]:
             member["topics"] = sorted(random.sample(topics, random.randint(1, len(topics) - 1)))
 
