@@ -162,20 +162,6 @@ FOURTH_THOUGHTS = (
         "",
     ),
     Defect(
-        "slips-in-while-it-ends",
-        (
-            Edit(
-                f"{_COORDINATOR}.check_batch",
-                "        if coming is not None:\n            coming.check_open(producer_id, epoch, partition)\n",
-                "",
-            ),
-        ),
-        "a batch that comes while its transaction ends may stand behind the marker, where nobody ends it",
-        ("not-refused", "stuck-transaction", "stable-stands-still", "partial-transaction"),
-        100,
-        "",
-    ),
-    Defect(
         "fence-may-be-forgotten",
         (
             Edit(

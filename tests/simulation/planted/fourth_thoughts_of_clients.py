@@ -126,18 +126,4 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         300,
         "",
     ),
-    Defect(
-        "open-is-enough",
-        (
-            Edit(
-                f"{_DRIVER}._check",
-                "if found != (_ONGOING, listed.producer_id, listed.epoch):",
-                "if found[0] != _ONGOING:",
-            ),
-        ),
-        "a micro-batch is decided whose transactions were aborted, where somebody writes under their ids again",
-        ("sink-row-lost", "decided-late"),
-        300,
-        "",
-    ),
 )

@@ -20,6 +20,7 @@ from tests.simulation.workload.owning import Owner
 from tests.simulation.workload.probing import PATIENCE, REFUSED, produce_request
 
 TOPIC, COMPRESSED, TURNS = "foreign-read", "foreign-read-compressed", "foreign-read-in-turn"
+OFTEN_INDEXED: Final = {"index.interval.bytes": "1"}
 PARTITIONS: Final = 6
 """Of a topic of which one node leads some."""
 
@@ -59,7 +60,7 @@ class ForeignReaders(Speaking):
             with suppress(*REFUSED, Enough):
                 await self._found(await self.topics_of(admin, "steady"))
             compression = self.random.choice(COMPRESSIONS)
-            new = {TOPIC: {}, COMPRESSED: {"compression.type": compression}, TURNS: {}}
+            new = {TOPIC: {}, COMPRESSED: {"compression.type": compression}, TURNS: OFTEN_INDEXED}
             counts = {TURNS: PARTITIONS}
             topics = [NewTopic(name, counts.get(name, 1), -1, configs) for name, configs in new.items()]
             await admin.create_topics(topics)
@@ -102,8 +103,8 @@ class ForeignReaders(Speaking):
         await self.said(leader, _fetch(topic, 0, 0), about, "NONE")
         await self.said(leader, _fetch(topic, 0, 0), f"{about}, before zstd", due, version=BEFORE_ZSTD)
 
-    async def _append(self, topic: TopicMetadata, index: int = 0, size: int = 100) -> None:
-        data = write([Record(b"key", bytes(size), timestamp=int(time.time() * 1000))])
+    async def _append(self, topic: TopicMetadata, index: int = 0, size: int = 100, moment: float | None = None) -> None:
+        data = write([Record(b"key", bytes(size), timestamp=int((moment or time.time()) * 1000))])
         request = produce_request(topic, index, data)
         about = f"a record of {topic.name}"
         await self.said(topic.partitions[index].leader, request, about, "NONE", otherwise=OTHERWISE)
@@ -117,10 +118,13 @@ class ForeignReaders(Speaking):
         leader, indexes = max(by_leader.items(), key=lambda each: len(each[1]))
         if leader < 0 or len(indexes) < 2:
             return
-        first, rounds = min(indexes), 2 * len(indexes)
+        first, rounds, moment = min(indexes), 2 * len(indexes), float(int(time.time()))
         for index in indexes:
             for _ in range(rounds if index == first else 1):
-                await self._append(topic, index, LARGE)
+                await self._append(topic, index, LARGE, moment)
+        (found,) = (await self.client.list_offsets({TopicPartition(TURNS, first): int(moment * 1000)})).values()
+        about = f"the first of {rounds} records of {TURNS}-{first} that are of one moment"
+        self.holds(leader, "ListOffsets", about, found, 0)
         kind, about = messages.FetchRequest, f"{len(indexes)} partitions of {TURNS} in a session, a record at a time"
 
         def fetch(session: int, number: int, offsets: dict[int, int]) -> Any:
