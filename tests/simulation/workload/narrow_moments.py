@@ -122,6 +122,8 @@ def _rolled(random: Random, drawn: Spec) -> Spec:
     }
     topics = [topic | {"partitions": 1, "configs": topic["configs"] | SMALL} for topic in drawn["topics"]]
     cluster = drawn["cluster"] | {"upkeep": drawn["cluster"]["upkeep"] | {"RECOVERY_POINTS_EVERY_S": 0.1}}
+    if Random(f"rolled/{drawn['duration']}").random() < 0.4:  # what is noted to be on the disk is not all there is
+        cluster["fsync"] = "interval"
     more = {"actors": [actor | own for actor in drawn["actors"][:1]], "topics": topics, "cluster": cluster}
     return _without_ends(drawn, power_amid(random, drawn["duration"], ROLLED), **more)
 
