@@ -70,7 +70,11 @@ class OneKey:
             return await handle(call)
         if node.image.coordinator_of(self.kind, key) != node.node_id:
             return self.refuse(call, Error.NOT_COORDINATOR)
-        handled = asyncio.ensure_future(counted(handle(call)))
+
+        async def response() -> AnyResponse:
+            return await handle(call)
+
+        handled = asyncio.ensure_future(counted(response()))
         moved = asyncio.ensure_future(node.image.until_moved(self.kind, key, node.node_id))
         try:
             await asyncio.wait([handled, moved], return_when=asyncio.FIRST_COMPLETED)
