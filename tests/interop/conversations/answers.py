@@ -66,9 +66,8 @@ class Reading:
         if isinstance(answer, Mapping) and answer.get("configSource", OF_TOPIC) != OF_TOPIC:
             kept = ("name", "readOnly", "isSensitive", *(() if answer["name"] in OTHERWISE_SET else ("value",)))
             answer = {key: answer[key] for key in kept if key in answer}
-        if isinstance(answer, Mapping) and answer.get("groupState") in REBALANCING:
-            members = [{**one, "memberAssignment": ""} for one in answer["members"]]
-            answer = {**answer, "members": members} if "protocolData" in answer else answer
+        if isinstance(answer, Mapping) and "protocolData" in answer and answer["groupState"] in REBALANCING:
+            answer = {**answer, "members": [{**one, "memberAssignment": ""} for one in answer["members"]]}
         if isinstance(answer, Mapping):
             return {key: self.read(one, key) for key, one in answer.items() if key not in LEFT_OUT}
         if name == "records":

@@ -89,12 +89,14 @@ def _batch(step: Step) -> Batch:
     return batch
 
 
-_OF_GROUPS: Final = frozenset({"ListGroups", "DescribeGroups", "DeleteGroups", "OffsetDelete", "OffsetCommit"})
+_OF_GROUPS: Final = frozenset(
+    {"ListGroups", "DescribeGroups", "DeleteGroups", "OffsetDelete", "OffsetCommit", "TxnOffsetCommit"}
+)
 
 
 def _forgotten(api: str, theirs: Any, ours: Any) -> bool:
     """Whether all that differs is that theirs knows of groups in which nothing is."""
-    if api in ("OffsetDelete", "OffsetCommit"):
+    if api in ("OffsetDelete", "OffsetCommit", "TxnOffsetCommit"):
         return set(codes(ours)) <= {69, 22} and 69 not in codes(theirs) and {*codes(theirs)} <= {0, 25}
     found = "results" if api == "DeleteGroups" else "groups"
     there = {one["groupId"]: one for one in ours[found]}
