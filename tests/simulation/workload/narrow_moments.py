@@ -153,7 +153,9 @@ def _shortened(random: Random, drawn: Spec) -> Spec:
 def _synced_later(random: Random, drawn: Spec) -> Spec:
     """Transactions where what is written is synced in intervals: but for what decides, which other logs follow from."""
     cluster = drawn["cluster"] | {"fsync": "interval"}
-    return _without_ends(drawn, power_amid(random, drawn["duration"], DECIDED), cluster=cluster)
+    often = {"forsake": random.choice([0.1, 0.5])}  # so that ids are taken over
+    actors = [actor | often if actor["kind"] == "transactions" else actor for actor in drawn["actors"]]
+    return _without_ends(drawn, power_amid(random, drawn["duration"], DECIDED), cluster=cluster, actors=actors)
 
 
 def _too_large(random: Random, drawn: Spec) -> Spec:
