@@ -7,7 +7,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from tests.simulation.workload.planned_actors import ASSIGNORS, group, producer, transactions
+from tests.simulation.workload.planned_actors import ASSIGNORS, group, producer, transactions, unlike
 from tests.simulation.workload.stage import Spec
 
 SHARE: Final = 0.12
@@ -110,6 +110,11 @@ def _members(random: Random, topics: list[Spec], duration: float) -> list[Spec]:
         actor |= shared | {"pace": random.choice([0.05, 0.3]), "at": round(number * random.uniform(0, duration / 3), 2)}
         if actor["protocol"] == "classic":
             actor["assignors"] = assignors
+    unlike(members)
+    if len({str(actor["topics"]) for actor in members}) > 1 and members[0]["protocol"] == "classic":
+        few = Random(f"unlike/{assignors}/{names}/{duration}").choice(["cooperative-sticky"] * 2 + ["sticky", "range"])
+        for actor in members:
+            actor["assignors"] = [few]
     members[-1]["late"] = random.choice([0.0, 0.0, 3.0])
     members[0] |= {"kind": "consumer", "quits": random.choice([0.0, 0.6 * duration])}
     return members
