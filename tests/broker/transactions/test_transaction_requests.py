@@ -231,15 +231,6 @@ def test_an_offset_outside_an_open_transaction_is_refused_for_that_before_its_me
     assert commit_offset(wire, who, 1, metadata="m" * 5000) is Error.OFFSET_METADATA_TOO_LARGE
 
 
-def test_a_marker_of_no_producer_is_refused(wire, topic):
-    who = initialize(wire)
-    add(wire, who, 0)
-    nobody = messages.InitProducerIdResponse
-    assert mark(wire, nobody(producer_id=who.producer_id, producer_epoch=-1), 0) is Error.INVALID_PRODUCER_EPOCH
-    assert mark(wire, nobody(producer_id=-1, producer_epoch=0), 0) is Error.INVALID_PRODUCER_EPOCH
-    assert mark(wire, who, 0) is Error.NONE
-
-
 def test_when_a_transaction_that_has_ended_began_is_told_until_the_next(wire, topic):
     who = initialize(wire)
     assert describe(wire).transaction_start_time_ms == -1
@@ -293,7 +284,7 @@ def test_a_producer_that_asks_again_for_a_new_epoch_gets_the_same_until_it_is_us
 
 
 def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fenced(wire, topic):
-    who = initialize(wire, timeout=50)
+    who = initialize(wire, timeout=1000)  # enough to begin it on a machine that is busy
     add(wire, who, 0)
     send(wire, who, 0, b"slow")
     wait_until(lambda: describe(wire).transaction_state == "CompleteAbort")

@@ -44,8 +44,6 @@ async def _mark(call: Call[Request], marker: Request.WritableTxnMarker, topic: s
     partition = call.broker.topics.partition(topic, index)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
-    if marker.producer_id < 0 or marker.producer_epoch < 0:
-        return Error.INVALID_PRODUCER_EPOCH  # no producer has one
     try:
         partition.leadership.check_leader(call.broker.node_id)
         await call.broker.transactions.mark_for_another(
