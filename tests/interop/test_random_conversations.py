@@ -13,10 +13,8 @@ from typing import Final
 
 import pytest
 
-from tagwire.broker import Broker
-
 from .conftest import Count, Programs
-from .conversations.kafka import FEATURES, OURS, SETTINGS
+from .conversations.kafka import FEATURES, SETTINGS, ours
 from .conversations.running import Brokers, told
 from .conversations.talks import SUBJECTS
 from .real_broker import RELEASE
@@ -42,7 +40,7 @@ def brokers(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Ite
     node = RealNode.alone(tmp_path_factory.mktemp(f"kafka-{RELEASE}"))
     node.settings = SETTINGS
     node.format(jars, FEATURES)
-    with node.running(jars), Broker(as_release=RELEASE, **OURS) as broker:
+    with node.running(jars), ours(RELEASE) as broker:
         yield Brokers(node.address(), broker.bootstrap)
 
 

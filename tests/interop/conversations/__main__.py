@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tagwire.broker import Broker
-
-from .kafka import OURS
+from .kafka import ours
 from .running import Brokers, told
 from .talks import SUBJECTS
 
@@ -22,7 +20,7 @@ def main() -> None:
     asked = parser.parse_args()
     subject = SUBJECTS[asked.subject]
     seen: set[tuple[str, frozenset[str]]] = set()
-    with Broker(as_release=asked.release, **OURS) as broker:
+    with ours(asked.release) as broker:
         brokers = Brokers(asked.kafka, broker.bootstrap)
         for seed in range(asked.first, asked.first + asked.seeds):
             program = subject.program(seed, brokers.versions, asked.steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tagwire.broker.settings import Options
+from tagwire.broker import Broker
 
 SETTINGS: Final = """
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
@@ -19,9 +19,13 @@ group.consumer.migration.policy=bidirectional
 FEATURES: Final = ("transaction.version=1",)
 """Of Kafka: ours has no transactions of version 2 (KIP-890)."""
 
-OURS: Final[Options] = {
-    "authorizer": "StandardAuthorizer",
-    "super_users": "User:ANONYMOUS",
-    "group_migration": "bidirectional",
-    "fsync": "never",
-}
+
+def ours(release: str) -> Broker:
+    """Our broker, as Kafka's is run."""
+    return Broker(
+        as_release=release,
+        authorizer="StandardAuthorizer",
+        super_users="User:ANONYMOUS",
+        group_migration="bidirectional",
+        fsync="never",
+    )

@@ -4,7 +4,8 @@ What no vocabulary says, because both do it differently and nobody says it: isol
 limits of a Fetch, records that are null (Kafka fails: UNKNOWN_SERVER_ERROR, or no answer); batches that claim append
 time, a delete horizon or an epoch below 0, or have a byte too many (taken by Kafka in part, refused here);
 transactional Produce 12, TxnOffsetCommit 5 and EndTxn 5 (transactions of version 2, which are not served); markers of
-another coordinator's epoch (ours are not fenced by them); who joins a classic group while another is in it (it waits).
+another coordinator's epoch (ours are not fenced by them); who joins a classic group while another is in it (it waits);
+the newest record where records were deleted (Kafka's may be one of those).
 Epochs of KIP-848 are counted from what a group begins with: docs/decisions.md.
 """
 
@@ -38,8 +39,6 @@ def is_known(step: Step, paths: frozenset[str], theirs: Any, ours: Any) -> str |
         return "a request for an election of no type is refused as a whole alone"
     if step.api == "CreateTopics" and paths == {".topics.configs.value"}:
         return "a configuration is told as it is read, where Kafka's answer says again what was asked"
-    if step.api == "ListOffsets" and _asked(step)["timestamp"] == -3 and _offset(theirs) < _offset(ours):
-        return "the record with the greatest timestamp is one that is there, Kafka's may have been deleted"
     if step.api == "Fetch" and paths == {".responses.partitions.records"} and _is_less(theirs, ours):
         return "a fetch ends with its segment at Kafka, whose segments end by the records' timestamps"
     if step.api in _OF_GROUPS and _forgotten(step.api, theirs, ours):
@@ -107,15 +106,6 @@ def _forgotten(api: str, theirs: Any, ours: Any) -> bool:
         one.get("groupState", "Empty") == "Empty" and there.get(one["groupId"], {}).get("groupState", "Dead") == "Dead"
         for one in apart
     )
-
-
-def _asked(step: Step) -> Any:
-    return step.body["topics"][0]["partitions"][0]
-
-
-def _offset(answer: Any) -> int:
-    found: int = answer["topics"][0]["partitions"][0]["offset"]
-    return found
 
 
 def _is_less(theirs: Any, ours: Any) -> bool:

@@ -11,7 +11,7 @@ from .program import Named, Now, Number, ProducerEpoch, ProducerId, Step, Subjec
 PRODUCERS: Final = ("p", "q")
 TRANSACTIONAL: Final = ("x", "y")
 HOUR: Final = 3_600_000
-_CONFIGS: Final = (
+_CONFIGS: Final[tuple[dict[str, str], ...]] = (
     {},
     {},
     {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"},
@@ -27,7 +27,7 @@ _CONFIGS: Final = (
 
 def topics(random: Random) -> Topics:
     """One without a configuration, and one or two with."""
-    made = {"t": (2, {})}
+    made: Topics = {"t": (2, {})}
     for name in ("u", "v")[: random.randint(1, 2)]:
         made[name] = 1, dict(random.choice(_CONFIGS))
     return made
@@ -175,6 +175,8 @@ def list_offsets(talk: Talk) -> Step:
     version = talk.version("ListOffsets")
     topic, partition = talk.partition()
     time = talk.one_of(-1, -2, -3, -4, -5, -6, -7, 0, 1, 5000, talk.random.randint(0, 3000), _times(talk), 2**62)
+    if time == -3 and ("deleted", topic, partition) in talk.notes:
+        time = -1  # Kafka's record with the greatest timestamp may be one that was deleted
     one: dict[str, Any] = {"partitionIndex": partition, "timestamp": time}
     if version >= 4:
         one["currentLeaderEpoch"] = _epoch(talk)
@@ -197,6 +199,7 @@ def epoch_ends(talk: Talk) -> Step:
 def delete_records(talk: Talk) -> Step:
     version = talk.version("DeleteRecords")
     topic, partition = talk.partition()
+    talk.notes["deleted", topic, partition] = True
     one = {"partitionIndex": partition, "offset": talk.mostly(talk.random.randint(0, 5), -1, -2, 100, chance=0.7)}
     return Step("DeleteRecords", version, {"topics": [{"name": Named(topic), "partitions": [one]}], "timeoutMs": 5000})
 

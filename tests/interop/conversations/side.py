@@ -77,7 +77,7 @@ class Side:
         for name, (partitions, _) in program.topics.items():
             asked = [{"partitionIndex": index, "timestamp": -1} for index in range(partitions)]
             body = {"replicaId": -1, "topics": [{"name": self.tag + name, "partitions": asked}]}
-            self._until(lambda body=body: not any(codes(self._ask(messages.ListOffsetsRequest.from_json(body, 5), 5))))
+            self._until(self._is_read, messages.ListOffsetsRequest.from_json(body, 5))
 
     def say(self, step: Step) -> Any:
         """The answer as JSON has it; tried again while it says that something is under way."""
@@ -143,16 +143,22 @@ class Side:
             self._ask(messages.AlterClientQuotasRequest.from_json({"entries": [{"entity": entity, "ops": ops}]}, 0), 0)
             matched = {"entityType": "client-id", "matchType": 0, "match": f"{self.tag}barrier"}
             asked = messages.DescribeClientQuotasRequest.from_json({"components": [matched]}, 0)
-            self._until(
-                lambda asked=asked, value=value: (
-                    [one["value"] for entry in self._ask(asked, 0)["entries"] or () for one in entry["values"]]
-                    == [1e9 + value]
-                )
-            )
+            self._until(self._is_told, asked, 1e9 + value)
 
-    def _until(self, holds: Callable[[], bool]) -> None:
+    def _is_read(self, request: Any) -> bool:
+        return not any(codes(self._ask(request, 5)))
+
+    def _is_told(self, request: Any, value: float) -> bool:
+        entries = self._ask(request, 0)["entries"] or ()
+        return [one["value"] for entry in entries for one in entry["values"]] == [value]
+
+    def _is_coordinated(self, request: Any) -> bool:
+        found: int = self._wire.ask(request, 4).coordinators[0].error_code
+        return found == 0
+
+    def _until(self, holds: Callable[..., bool], *about: Any) -> None:
         end = time.monotonic() + SECONDS
-        while not holds():
+        while not holds(*about):
             assert time.monotonic() < end, "it did not come about"
             time.sleep(0.02)
 
@@ -160,7 +166,7 @@ class Side:
         """Has the internal topics made, and the coordinators at work."""
         for key_type in (0, 1):
             asked = messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=["warm"])
-            self._until(lambda asked=asked: self._wire.ask(asked, 4).coordinators[0].error_code == 0)
+            self._until(self._is_coordinated, asked)
         begun = messages.InitProducerIdRequest(transactional_id="warm", transaction_timeout_ms=10_000)
         self._until(lambda: self._wire.ask(begun, 4).error_code == 0)
         listed = messages.DescribeGroupsRequest(groups=["warm"])

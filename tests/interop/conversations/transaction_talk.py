@@ -180,7 +180,8 @@ def fetch(talk: Talk) -> Step:
 
 def end_offset(talk: Talk) -> Step:
     topic, partition = talk.partition()
-    one = {"partitionIndex": partition, "timestamp": talk.one_of(-1, -3, 0)}
+    deleted = ("deleted", topic, partition) in talk.notes
+    one = {"partitionIndex": partition, "timestamp": talk.one_of(-1, -1 if deleted else -3, 0)}
     body = {"replicaId": -1, "isolationLevel": talk.one_of(0, 1)}
     return Step("ListOffsets", 7, {**body, "topics": [{"name": Named(topic), "partitions": [one]}]})
 
@@ -188,7 +189,7 @@ def end_offset(talk: Talk) -> Step:
 def committed(talk: Talk) -> Step:
     topic = talk.one_of(*talk.topics)
     asked = [{"name": Named(topic), "partitionIndexes": [0, 1]}]
-    body = {"groups": [{"groupId": Named(talk.one_of(*GROUPS)), "topics": asked}]}
+    body: dict[str, Any] = {"groups": [{"groupId": Named(talk.one_of(*GROUPS)), "topics": asked}]}
     body["requireStable"] = talk.random.random() < 0.5
     return Step("OffsetFetch", 8, body)
 
