@@ -305,7 +305,9 @@ def byte_by_byte(payload: bytes, count: int) -> list[tuple[Any, ...]]:
         pairs = [(piece(stop, "header key", 0), piece(stop, "header value")) for _ in range(headers)]
         if at != stop:
             refuse(f"{stop - at} bytes are left after the record's last field", at)
-        rows.append((delta, 1000 + time, key, value, [(str(name, "utf-8", "replace"), data) for name, data in pairs]))
+        rows.append(
+            (delta, 1000 + time, key, value, [(str(name or b"", "utf-8", "replace"), data) for name, data in pairs])
+        )
         index += 1
     if at != len(payload):
         refuse(f"{len(payload) - at} bytes are left after the last record", at)
