@@ -1,5 +1,6 @@
 """What is there when a broker ends, and still when it is back: members of a group, whose broker stores who is in it and
-who has what, and gives each its time anew; and a transaction that is open, from the first record of a partition on."""
+who has what, and gives each its time anew; a transaction that is open, from the first record of a partition on; and
+that one was aborted, which had a group's offset."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ GIVEN: Final = b"what it was given"
 NAMES: Final = (None, "instance")
 """Of members: one that has none of its own, and a static one."""
 
+OFFSETS: Final = f"{GROUP}-offsets"
 TOPICS: Final = {True: "foreign-abiding-committed", False: "foreign-abiding-aborted"}
 """By what becomes of the transaction in each."""
 
@@ -35,12 +37,14 @@ class Abiding(Speaking):
     Attributes:
         joined: by group, what it was answered.
         begun: by the name of its topic, who has a transaction open, in which one record was written.
+        aborted: of which partition a group's offset was aborted with its transaction; None where it was not.
     """
 
     def __init__(self, stage: Stage, spec: Spec) -> None:
         super().__init__(stage, spec)
         self.joined: dict[str, Any] = {}
         self.begun: dict[str, Owner] = {}
+        self.aborted: TopicPartition | None = None
 
     async def ask(self) -> None:
         properties = self.stage.properties(self.process, REQUEST_S)
@@ -50,6 +54,8 @@ class Abiding(Speaking):
             for name in TOPICS.values():
                 with suppress(*REFUSED, Enough):
                     await self._begin(name)
+            with suppress(*REFUSED, Enough):
+                await self._abort(TOPICS[False])
             for name in NAMES:
                 with suppress(*REFUSED, Enough):
                     await self._join(_group(name), name)
@@ -75,6 +81,13 @@ class Abiding(Speaking):
         await self.said(node, _sync(group, name, joined, GIVEN), f"{about}, and is given something", "NONE")
         self.joined[group] = joined
 
+    async def _abort(self, name: str) -> None:
+        topic, timeout_ms = await self.client.topic(name), int(2000 * PATIENCE)
+        owner = await Owner.begun(self.client, OFFSETS, topic, 0, timeout_ms)
+        await owner.commit_offset(OFFSETS, 5)
+        if await owner.end(commit=False) == "NONE":
+            self.aborted = TopicPartition(name, 0)
+
     async def _begin(self, name: str) -> None:
         owner = await Owner.begun(self.client, name, await self.client.topic(name), 0, int(5000 * PATIENCE))
         if await owner.produce() == "NONE":
@@ -98,6 +111,12 @@ class Abides(Speaking):
                     with suppress(*REFUSED, Enough):
                         coordinator = await coordinator_of(client, owner.name, 1)
                         await self._end(replace(owner, client=client, coordinator=coordinator), commits=commits)
+            if self._before.aborted is not None:
+                with suppress(*REFUSED):
+                    found = await admin.group_offsets(OFFSETS)
+                    node = await coordinator_of(client, OFFSETS, 0)
+                    about = f"{OFFSETS}, whose only offset was aborted with its transaction before"
+                    self.holds(node, "OffsetFetch", about, [offset.offset for offset in found.values()], [])
             with suppress(*REFUSED):
                 await admin.delete_topics(list(TOPICS.values()))
             for name in NAMES:
