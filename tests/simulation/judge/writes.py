@@ -111,10 +111,10 @@ def one_in_an_epoch(facts: Facts) -> Iterator[Anomaly]:
     """A leader epoch has one record at an offset, whatever was lost: what was read and is gone is written anew in a
     later one, so that whoever has read it can tell."""
     names = {
-        place: dict(read.records) for (*place_of, isolation), read in facts.finals.items()
-        if isolation == "read_uncommitted" and not facts.topic(read.topic).deletes
-        for place in [tuple(place_of)]
-    }  # fmt: skip
+        (topic, partition): dict(read.records)
+        for (topic, partition, isolation), read in facts.finals.items()
+        if isolation == "read_uncommitted" and not facts.topic(topic).deletes
+    }
     found: dict[tuple[str, int, int, int], tuple[str, Operation]] = {}
     for log in logs(facts):
         at = log.value["topic"], log.value["partition"]
