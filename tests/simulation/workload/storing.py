@@ -166,8 +166,8 @@ class Writer(Producing):
 
     async def are_given(self, consumer: AsyncConsumer, seconds: float, about: str) -> None:
         """Notes which of its records a reader is given within some time, if all were acknowledged."""
-        done = [each for each in self.history.events if each.process == self.process and each.type == "ok"]
-        if len(done) < self.sent:
+        sends = (each for each in self.history.events if each.process == self.process and each.f == "send")
+        if [each.type for each in sends].count("ok") < self.sent:
             return
         names = sorted(f"{self.process}.{number}" for number in range(1, self.sent + 1))
         op = self.history.invoke(self.process, "probe", node=-1, api="Fetch", about=about, answers=[names])
