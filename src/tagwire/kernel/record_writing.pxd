@@ -1,9 +1,5 @@
 # The writing of a varint and the difference of two timestamps, for the other record kernels; told in record_writing.py.
 
-cdef enum:
-    _BLOCK = 64
-    _HEADERS = 256
-
 cdef Py_ssize_t _put(unsigned char *out, Py_ssize_t at, long long value) noexcept nogil
 cdef long long _elapsed(long long base, long long time) noexcept nogil
 
@@ -24,6 +20,7 @@ cdef extern from *:
 cdef extern from "Python.h":
     PyObject *new_bytes "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size) except NULL
     char *bytes_memory "PyBytes_AS_STRING"(PyObject *data) noexcept
+    int cut_bytes "_PyBytes_Resize"(PyObject **data, Py_ssize_t size) except -1
     void release "Py_XDECREF"(PyObject *data)
 
 # Text that is ASCII, where it stands: no bytes are made of a header's key.

@@ -44,11 +44,6 @@ SLACK = 64
 """Bytes a payload needs beyond what will be written: fixed fields go unchecked, short ones as whole blocks."""
 
 _slack = cython.declare(cython.Py_ssize_t, SLACK)
-_growth = cython.declare(cython.Py_ssize_t, LENGTH_GROWTH)
-if not cython.compiled:
-    _BLOCK, _HEADERS = 64, 256
-_BROKEN = cython.declare(cython.longlong, -(1 << 40))
-_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
 
 _FAULTS = {
     1: "timestamp {} is not -1 (none) or 0..2^63-1 ms",
@@ -459,236 +454,16 @@ def _framed(
     return body + needed - width, at + needed - width, needed
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _slice_size(column: _Reading, row: cython.Py_ssize_t) -> cython.longlong:
-    """Bytes of a row and its length; far below 0 where the ends contradict themselves."""
-    start: cython.longlong = column.ends[row]
-    size: cython.longlong = column.ends[row + 1] - start
-    if start < 0 or size < 0 or start + size > column.limit:
-        return _BROKEN
-    return _size(size) + size
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _nullable_size(column: _Reading, row: cython.Py_ssize_t) -> cython.longlong:
-    return 1 if _is_null(column, row) else _slice_size(column, row)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _headers_size(
-    lists: _Reading, names: _Reading, data: _Reading, row: cython.Py_ssize_t
-) -> tuple[cython.longlong, cython.bint]:
-    """Bytes of a row's headers and their number, far below 0 where ends contradict each other; whether a key is
-    null."""
-    header: cython.longlong
-    first: cython.longlong
-    last: cython.longlong
-    size: cython.longlong
-    if _is_null(lists, row):
-        return 1, False
-    first = lists.ends[row]
-    last = lists.ends[row + 1]
-    if first < 0 or last < first or last > lists.limit:
-        return _BROKEN, False
-    size = _size(last - first)
-    for header in range(first, last):
-        if _is_null(names, header):
-            return size, True
-        size += _slice_size(names, header) + _nullable_size(data, header)
-    return size, False
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _add_sizes(column: _Reading, row: cython.Py_ssize_t, count: cython.Py_ssize_t, sizes: cython.p_int) -> cython.bint:
-    """Adds what `count` rows take to their sizes; False where one contradicts itself."""
-    number: cython.Py_ssize_t
-    size: cython.int
-    wrong: cython.int = 0
-    limit: cython.int = cython.cast(cython.int, min(column.limit, _MOST))
-    more: cython.longlong
-    if column.has_valid:
-        for number in range(count):
-            more = _nullable_size(column, row + number)
-            if more < 0:
-                return False
-            sizes[number] += cython.cast(cython.int, more)
-        return True
-    for number in range(count):
-        size = column.ends[row + number + 1] - column.ends[row + number]
-        wrong |= size | column.ends[row + number] | (limit - column.ends[row + number + 1])
-        sizes[number] += size + 1 + (size > 63) + (size > 8191) + (size > 1048575) + (size > 134217727)
-    return (wrong | column.ends[row + count]) >= 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _add_header_sizes(
-    lists: _Reading,
-    names: _Reading,
-    data: _Reading,
-    row: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-    sizes: cython.p_int,
-) -> cython.bint:
-    """`_add_sizes` of headers, no list or key of which is null; False also where they are many."""
-    each: cython.int[_HEADERS]
-    if not cython.compiled:
-        each = [0] * _HEADERS
-    number: cython.Py_ssize_t
-    first: cython.longlong = lists.ends[row]
-    last: cython.longlong = first
-    stop: cython.longlong
-    held: cython.longlong
-    for number in range(count):
-        stop = lists.ends[row + number + 1]
-        if stop < last:
-            return False
-        sizes[number] += cython.cast(cython.int, _size(stop - last))
-        last = stop
-    held = last - first
-    if first < 0 or last > lists.limit or held > _HEADERS:
-        return False
-    for number in range(held):
-        each[number] = 0
-    if not _add_sizes(names, first, held, each) or not _add_sizes(data, first, held, each):
-        return False
-    last = 0
-    for number in range(count):
-        stop = min(lists.ends[row + number + 1] - first, held)  # somebody may write into the ends meanwhile
-        while last < stop:
-            sizes[number] += each[last]
-            last += 1
-    return True
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _block_size(
-    row: cython.Py_ssize_t,
-    first_row: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-    times: cython.pointer[cython.const[cython.longlong]],
-    keys: _Reading,
-    values: _Reading,
-    has_headers: cython.bint,
-    lists: _Reading,
-    names: _Reading,
-    data: _Reading,
-) -> tuple[cython.longlong, cython.longlong]:
-    """What `count` rows take, whose offset deltas are of one length, and their greatest timestamp; -1 where one of them
-    may be faulty. In loops of a few instructions each, which the compiler makes of vectors."""
-    sizes: cython.int[_BLOCK]
-    if not cython.compiled:
-        sizes = [0] * _BLOCK
-    number: cython.Py_ssize_t
-    base: cython.longlong = times[first_row]
-    fixed: cython.int = cython.cast(cython.int, 2 - has_headers + _size(row - first_row))
-    least: cython.longlong = 0
-    greatest: cython.longlong = -1
-    total: cython.longlong = 0
-    time: cython.longlong
-    size: cython.int
-    for number in range(count):
-        time = times[row + number]
-        least = min(least, time)
-        greatest = max(greatest, time)
-        sizes[number] = fixed + cython.cast(cython.int, _size(_elapsed(base, time)))
-    if least < -1 or not _add_sizes(keys, row, count, sizes) or not _add_sizes(values, row, count, sizes):
-        return -1, 0
-    if has_headers and not _add_header_sizes(lists, names, data, row, count, sizes):
-        return -1, 0
-    for number in range(count):
-        size = sizes[number]
-        total += size + 1 + (size > 63) + (size > 8191) + (size > 1048575) + (size > 134217727)
-    return total, greatest
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _measured(
-    row: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    room: cython.longlong,
-    most_bytes: cython.longlong,
-    times: cython.pointer[cython.const[cython.longlong]],
-    keys: _Reading,
-    values: _Reading,
-    has_headers: cython.bint,
-    lists: _Reading,
-    names: _Reading,
-    data: _Reading,
-) -> tuple[cython.int, cython.Py_ssize_t, cython.longlong, cython.longlong]:
-    """What the rows from `row` on take: (0 or a fault, the row after them or the faulty one, bytes, greatest
-    timestamp)."""
-    first_row: cython.Py_ssize_t = row
-    base: cython.longlong = times[row]
-    greatest: cython.longlong = -1
-    total: cython.longlong = 0
-    time: cython.longlong
-    size: cython.longlong
-    more: cython.longlong
-    nameless: cython.bint
-    count: cython.Py_ssize_t
-    least: cython.longlong = min(room, most_bytes)
-    in_blocks: cython.bint = room <= _MOST and not (has_headers and (lists.has_valid or names.has_valid))
-    while row < stop:
-        if in_blocks and (row - first_row) % _BLOCK == 0:
-            count = min(stop - row, _BLOCK)
-            size, time = _block_size(row, first_row, count, times, keys, values, has_headers, lists, names, data)
-            if size >= 0 and total + size <= least:
-                total += size
-                greatest = max(greatest, time)
-                row += count
-                continue
-        time = times[row]
-        if time < -1:
-            return 1, row, 0, 0
-        size = 1 + _size(_elapsed(base, time)) + _size(row - first_row)
-        size += _nullable_size(keys, row) + _nullable_size(values, row)
-        if has_headers:
-            more, nameless = _headers_size(lists, names, data, row)
-            if nameless and size >= 0:
-                return 3, row, 0, 0
-            size += more
-        else:
-            size += 1
-        size += _size(size)
-        if size < 0 or total + size > room:
-            return 2, row, 0, 0
-        if total + size > most_bytes and row > first_row:
-            break
-        total += size
-        if time > greatest:
-            greatest = time
-        row += 1
-    return 0, row, total, greatest
-
-
 @cython.boundscheck(False)
 @cython.wraparound(False)
 @cython.initializedcheck(False)
 def encode_columns(
     front: cython.Py_ssize_t,
-    room: cython.longlong,
+    room: cython.Py_ssize_t,
+    whole: cython.bint,
     row: cython.Py_ssize_t,
     most_rows: cython.Py_ssize_t,
-    most_bytes: cython.longlong,
+    most_bytes: cython.Py_ssize_t,
     timestamps: cython.const[cython.longlong][::1],
     key: Slices,
     value: Slices,
@@ -700,11 +475,8 @@ def encode_columns(
 
     The bytes start with `front` ones that are anything: see `fronted`. At most `most_rows` rows, and as many as make
     no more than `most_bytes` bytes, but one in any case. lists, names and data are the headers, together or not at all.
-    `room` is what all rows take at the most, unless their columns contradict themselves.
-
-    Rows are measured first, and written into memory of just that size. What is cut to its size afterwards is given
-    back to the system and got anew, page by page, for each batch: malloc keeps for the next time what it was asked
-    for, not what was left of it.
+    `room` is what the bytes may take while they are written; where it is enough for all rows, `whole`, columns that
+    would pass it are refused; otherwise they end the payload, before its first row if that is longer.
 
     Raises EncodeError naming the row that cannot be written.
     """
@@ -712,8 +484,11 @@ def encode_columns(
     made: cython.pointer[PyObject]
     times: cython.pointer[cython.const[cython.longlong]]
     if cython.compiled:
+        made = new_bytes(cython.NULL, room)
+        out = cython.cast(cython.p_uchar, bytes_memory(made))
         times = cython.address(timestamps[0])
     else:
+        out = bytearray(room)
         times = timestamps
     keys: _Reading = _reading(key)
     values: _Reading = _reading(value)
@@ -724,42 +499,35 @@ def encode_columns(
     first_row: cython.Py_ssize_t = row
     stop: cython.Py_ssize_t = row + min(most_rows, timestamps.shape[0] - row)
     base: cython.longlong = times[row]
-    greatest: cython.longlong
-    size: cython.longlong
+    time: cython.longlong
+    greatest: cython.longlong = -1
     at: cython.Py_ssize_t = front
-    end: cython.Py_ssize_t
+    start: cython.Py_ssize_t = front
     body: cython.Py_ssize_t
     width: cython.Py_ssize_t = 1
     header: cython.Py_ssize_t
     first: cython.longlong
     last: cython.longlong
-    fault: cython.int
-    with cython.nogil:
-        fault, stop, size, greatest = _measured(
-            row, stop, room, most_bytes, times, keys, values, has_headers, headers, header_keys, header_values
-        )
-    if fault:
-        raise EncodeError(f"row {stop}: {_FAULTS[fault].format(timestamps[stop])}")
-    end = cython.cast(cython.Py_ssize_t, front + size)
-    room = end + _slack + _growth
-    if cython.compiled:
-        made = new_bytes(cython.NULL, cython.cast(cython.Py_ssize_t, room))
-        out = cython.cast(cython.p_uchar, bytes_memory(made))
-    else:
-        out = bytearray(room)
+    fault: cython.int = 0
     with cython.nogil:
         while row < stop:
+            start = at
+            time = times[row]
+            if time < -1:
+                fault = 1
+                break
             if room - at < _slack:
-                at = -1
+                fault = 2
                 break
             # the length comes first, but is known last: leave it the room that the record before needed
             body = at + width
             out[body] = 0
-            at = _put(out, body + 1, _elapsed(base, times[row]))
+            at = _put(out, body + 1, _elapsed(base, time))
             at = _put(out, at, row - first_row)
             at = _put_nullable(out, at, room, keys, row)
             at = _put_nullable(out, at, room, values, row)
             if at < 0:
+                fault = 2
                 break
             first = 0
             last = 0
@@ -767,26 +535,42 @@ def encode_columns(
                 first = headers.ends[row]
                 last = headers.ends[row + 1]
                 if first < 0 or last < first or last > headers.limit:
-                    at = -1
+                    fault = 2
                     break
             at = _put(out, at, last - first)
             for header in range(first, last):
+                if _is_null(header_keys, header):
+                    fault = 3
+                    break
                 at = _put_slice(out, at, room, header_keys, header)
                 at = _put_nullable(out, at, room, header_values, header)
                 if at < 0:
+                    fault = 2
                     break
-            if at < 0:
+            if fault:
                 break
             body, at, width = _framed(out, body, at, width)
+            if at - front > most_bytes and row > first_row:
+                at = start
+                break
             _put(out, body - width, at - body)
+            if time > greatest:
+                greatest = time
             row += 1
-    # They are not what was measured where somebody writes into the columns meanwhile.
-    if at != end:
+    if fault == 2 and not whole:
+        fault = 0
+        at = start
+    if fault:
         if cython.compiled:
             release(made)
-        raise EncodeError(f"row {row}: {_FAULTS[2]}")
+        raise EncodeError(f"row {row}: {_FAULTS[fault].format(timestamps[row])}")
     if cython.compiled:
-        close_bytes(made, at)
+        # malloc keeps for the next batch what was asked of it, not what is left of that: cut, it would be got anew,
+        # page by page, for each. What is much more than was needed is given back.
+        if room - at <= at >> 1:
+            close_bytes(made, at)
+        else:
+            cut_bytes(cython.address(made), at)
         payload = cython.cast(object, made)
         release(made)
     else:

@@ -87,7 +87,7 @@ class _Rows:
             *_header_slices(_column(batch, "headers")),
         ]
         self.views = [view for view, _ in columns]
-        self.room = sum(size for _, size in columns) + rows * kernel.RECORD_OVERHEAD
+        self.room = sum(size for _, size in columns) + rows * kernel.RECORD_OVERHEAD + HEADER_SIZE + kernel.SLACK
 
     def written(self, row: int, most_rows: int, most_bytes: int, options: BatchOptions) -> tuple[bytes, int]:
         """One batch of the rows from `row` on, or the messages of one, and how many it has."""
@@ -113,7 +113,10 @@ class _Rows:
 
     def _encode(self, row: int, most_rows: int, most_bytes: int) -> tuple[bytes, int, int]:
         """The rows from `row` on as records, after room for a header; their number, and the latest of their times."""
-        return kernel.encode_columns(HEADER_SIZE, self.room, row, most_rows, most_bytes, self.times, *self.views)
+        room = min(self.room, HEADER_SIZE + most_bytes + kernel.RECORD_OVERHEAD + 2 * kernel.SLACK)
+        bounds = (row, most_rows, most_bytes, self.times, *self.views)
+        made = kernel.encode_columns(HEADER_SIZE, room, room == self.room, *bounds)
+        return made if made[1] else kernel.encode_columns(HEADER_SIZE, self.room, True, *bounds)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
