@@ -12,7 +12,7 @@ from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import BOOTSTRAP, administer, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone
 from tagwire.cli.suggestions import groups_meant, topics_meant
-from tagwire.cli.terminal import print_json, print_rows, printable, showing_what_succeeded
+from tagwire.cli.terminal import print_deleted, print_json, print_rows, printable, showing_what_succeeded
 from tagwire.errors import ConfigError
 from tagwire.suggestions import did_you_mean
 
@@ -145,11 +145,7 @@ def delete(groups: Groups, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = Fal
     """
 
     def show(deleted: Iterable[str]) -> None:
-        if as_json:
-            print_json({"group": group, "deleted": True} for group in deleted)
-        else:
-            for group in deleted:
-                print(f"deleted {printable(group)}")
+        print_deleted("group", deleted, as_json=as_json)
 
     with administer(bootstrap) as admin, groups_meant(admin, *groups), showing_what_succeeded(show):
         admin.delete_groups(groups)

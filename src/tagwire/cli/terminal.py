@@ -147,6 +147,15 @@ def progress(
         yield advance
 
 
+def print_deleted(kind: str, names: Iterable[str], *, as_json: bool) -> None:
+    """What was deleted, a line each. `kind`: what it is, as JSON calls it."""
+    if as_json:
+        print_json({kind: name, "deleted": True} for name in names)
+    else:
+        for name in names:
+            print(f"deleted {printable(name)}")
+
+
 @contextmanager
 def showing_what_succeeded(show: Callable[[Mapping[Any, Any]], None]) -> Iterator[None]:
     """What a call about several things has done of them is shown before the error says what was refused.

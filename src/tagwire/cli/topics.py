@@ -12,7 +12,7 @@ from tagwire.cli.bounds import held, parse_bound, resolve
 from tagwire.cli.connecting import BOOTSTRAP, administer, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, topics_meant
-from tagwire.cli.terminal import print_json, print_rows, printable, showing_what_succeeded
+from tagwire.cli.terminal import print_deleted, print_json, print_rows, printable, showing_what_succeeded
 from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report, sizes_of
 from tagwire.errors import Error, KafkaError
 
@@ -219,11 +219,7 @@ def delete(names: Names, bootstrap: Bootstrap = BOOTSTRAP, as_json: Json = False
     from tagwire.client import Admin
 
     def show(deleted: Iterable[str]) -> None:
-        if as_json:
-            print_json({"topic": name, "deleted": True} for name in deleted)
-        else:
-            for name in deleted:
-                print(f"deleted {printable(name)}")
+        print_deleted("topic", deleted, as_json=as_json)
 
     with connect(bootstrap) as client, topics_meant(client, *names), showing_what_succeeded(show):
         Admin(client).delete_topics(names)

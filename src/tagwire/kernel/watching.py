@@ -131,7 +131,6 @@ class Watcher:
                 self._judge(connection, src, start, length, by_higher, position)
             if connection.state != _followed:
                 continue
-            sequence = segments._sequences[index]
             if not connection.has_requested and length and by_higher == connection.by_higher:
                 connection.has_requested = True
                 if self._is_strange(connection, src, start, length, sequence, position):
