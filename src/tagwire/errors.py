@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tagwire.escaping import printable
 
@@ -167,6 +167,10 @@ class ConnectionLostError(TagwireError):
 
 class RequestTimeoutError(TagwireError):
     """No response within the request's time."""
+
+
+UNREACHABLE: Final = (ConnectError, ConnectionLostError, RequestTimeoutError)
+"""What is raised of a broker that is away, and may be back."""
 
 
 class BufferFullError(RequestTimeoutError):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from tagwire.cli.completing import resources
-from tagwire.cli.connecting import BOOTSTRAP, UNREACHABLE, connect
+from tagwire.cli.connecting import BOOTSTRAP, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, topics_meant
 from tagwire.cli.terminal import print_json, print_rows, printable
-from tagwire.errors import ConfigError, Error, KafkaError, PartlyRefusedError, TagwireError
+from tagwire.errors import UNREACHABLE, ConfigError, Error, KafkaError, PartlyRefusedError, TagwireError
 from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:

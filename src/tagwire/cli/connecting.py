@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tagwire.errors import ConnectError, ConnectionLostError, RequestTimeoutError
-
 if TYPE_CHECKING:
     from tagwire.client import Admin, Client
 
 BOOTSTRAP = "127.0.0.1:9092"
 BOOTSTRAP_SERVERS = "bootstrap.servers"
-
-UNREACHABLE = (ConnectError, ConnectionLostError, RequestTimeoutError)
-"""What is raised of a broker that is away."""
 
 _OF_VALUES = (
     "schema.registry.",

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from tagwire.cli import completing
-from tagwire.cli.connecting import BOOTSTRAP, UNREACHABLE, administer
+from tagwire.cli.connecting import BOOTSTRAP, administer
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.errors import UNREACHABLE
 
 app = typer.Typer(name="features", rich_markup_mode=None)
 

@@ -14,7 +14,7 @@ from tagwire.client.config import wrong
 from tagwire.client.network_client import UnknownBrokerError
 from tagwire.client.retry import LONGEST_PAUSE
 from tagwire.client.scheduling import gather
-from tagwire.errors import ConnectError, ConnectionLostError, Error, RequestTimeoutError, TagwireError
+from tagwire.errors import UNREACHABLE, Error, RequestTimeoutError, TagwireError
 from tagwire.partitions import TopicPartition
 
 ReplicaT = TypeVar("ReplicaT", bound=tuple[str, int, int])
@@ -22,7 +22,6 @@ ReplicaT = TypeVar("ReplicaT", bound=tuple[str, int, int])
 # Seconds that a broker may be away when all that there are are described: those that have responded wait with what is
 # told of them.
 _BROKER_PATIENCE: Final = 2.0
-_AWAY: Final = (ConnectError, ConnectionLostError, RequestTimeoutError)
 
 _THREE: Final = '("orders", 0, 1), a topic, a partition and a node id'
 
@@ -111,7 +110,7 @@ class LogDirs(AdminApi):
             responses = [self._request(node, kind(topics=wanted), deadline) for node in left]
             away: dict[int, TagwireError] = {}
             for node, response in zip(left, await gather(responses, network.now)):
-                if isinstance(response, _AWAY):
+                if isinstance(response, UNREACHABLE):
                     away[node] = response
                 elif isinstance(response, Exception):
                     raise response

@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagwire.errors import (
+    UNREACHABLE,
     ConfigError,
-    ConnectError,
-    ConnectionLostError,
     KafkaError,
-    RequestTimeoutError,
     StorageUnavailableError,
     TagwireError,
 )
@@ -200,7 +198,7 @@ def may_pass(error: object) -> bool:
     """Whether it says that brokers, or the table's store, are away, and may be back."""
     if isinstance(error, KafkaError):
         return error.retriable
-    return isinstance(error, ConnectError | ConnectionLostError | RequestTimeoutError | StorageUnavailableError)
+    return isinstance(error, (*UNREACHABLE, StorageUnavailableError))
 
 
 def _refuse_for_parquet(table: TableSettings, upkeep: Upkeep, storage_options: Mapping[str, str] | None) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tagwire.errors import ConfigError, ConnectError, ConnectionLostError, Error, KafkaError, RequestTimeoutError
+from tagwire.errors import UNREACHABLE, ConfigError, Error, KafkaError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.spark.source.offset_limits import OffsetLimit, Offsets, TimestampLimit
 from tagwire.spark.source.offsets import named, resolve
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-_UNREACHABLE = (ConnectError, ConnectionLostError, RequestTimeoutError)
 _NO_RECORD = -1
 _COMMIT_AGAIN = 30.0
 """Seconds after which the same offsets are committed once more where a group refused them: Spark asks an idle stream
@@ -186,7 +185,7 @@ class OffsetReader:
         for left in range(self._options.retries, 0, -1):
             try:
                 return request()
-            except _UNREACHABLE as error:
+            except UNREACHABLE as error:
                 log.warning("%s; trying again, %d more times at most", error, left)
                 self.close()
                 time.sleep(self._options.retry_seconds)
