@@ -18,7 +18,7 @@ from tagwire.spark.jobs.land import TableSettings, land
 from tagwire.spark.jobs.replay import landed_rows, replay
 from tagwire.spark.segments.internal_state import SCHEMAS
 
-from .log_files import LogDirectory
+from .log_files import LogDirectory, transactional
 from .test_segments import offset_commit
 from .test_topic import NOON, batch, numbered
 
@@ -183,6 +183,26 @@ def test_records_come_again_at_the_speed_at_which_they_once_came(spark, broker, 
     assert json.loads(capsys.readouterr().out) == nothing
     assert main(["replay", again, *files, "--from", "earliest"]) == 2
     assert "--from" in capsys.readouterr().err
+
+
+def test_what_files_hold_of_aborted_and_open_transactions_is_replayed_only_when_asked_for(
+    spark, broker, topic, tmp_path, capsys
+):
+    log = LogDirectory(tmp_path, "flights-0")
+    log.numbered(1)
+    aborted = log.numbered(2, **transactional(7))
+    log.end_transaction(7, aborted, commit=False)
+    log.numbered(1)
+    log.numbered(1, **transactional(8))  # still open
+    files = ["--files", str(tmp_path), "--bootstrap", broker.bootstrap]
+    assert main(["replay", topic, *files]) == 0
+    assert {bytes(row.value) for row in batch(spark, broker, subscribe=topic).collect()} == {b"0", b"4"}
+    capsys.readouterr()
+    every = ["--isolation", "read_uncommitted"]
+    assert main(["replay", topic, *files, *every, "--dry-run"]) == 0
+    assert capsys.readouterr().out == f"5 records would go to {topic}\n"
+    assert main(["replay", topic, "--table", str(tmp_path), *every]) == 2
+    assert "--isolation" in capsys.readouterr().err
 
 
 def test_a_record_that_has_no_time_comes_with_the_one_before_it_and_holds_up_none(spark, broker, topic):

@@ -14,7 +14,7 @@ import typer
 from tagwire.cli import completing
 from tagwire.cli.bounds import held
 from tagwire.cli.connecting import BOOTSTRAP, connect
-from tagwire.cli.options import Bootstrap, Json, Topic
+from tagwire.cli.options import Bootstrap, Isolation, Json, Topic
 from tagwire.cli.ranges import Edge, offsets_of, parse_edge, parse_range
 from tagwire.cli.record_formats import formatted
 from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for_people
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from tagwire.client import Client, Reader, TopicPartition
     from tagwire.values.options import ValueSettings
 
-Isolation = Literal["read_committed", "read_uncommitted"]
 Protocol = Literal["classic", "consumer"]
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -101,6 +101,7 @@ Bootstrap = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")]
+Isolation = Literal["read_committed", "read_uncommitted"]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False, autocompletion=topics)]
 
 

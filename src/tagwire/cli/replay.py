@@ -10,7 +10,7 @@ import typer
 from tagwire.cli.as_typed import as_typed
 from tagwire.cli.connecting import BOOTSTRAP, client_properties
 from tagwire.cli.engine import local_spark
-from tagwire.cli.options import Bootstrap, DryRun, Json, Topic
+from tagwire.cli.options import Bootstrap, DryRun, Isolation, Json, Topic
 from tagwire.cli.registries import Registry
 from tagwire.cli.terminal import print_json, printable, progress
 from tagwire.cli.times import FORMS, milliseconds
@@ -33,6 +33,12 @@ def replay(
         str | None, typer.Option("--files", metavar="DIR|URL", help="A partition's directory, or a broker's with --of.")
     ] = None,
     of: Annotated[str | None, typer.Option("--of", metavar="TOPIC", help="The topic among --files.")] = None,
+    isolation: Annotated[
+        Isolation | None,
+        typer.Option(
+            "--isolation", help="Whether aborted and open transactions among --files are left out. [default: they are]"
+        ),
+    ] = None,
     rate: Annotated[
         float | None, typer.Option("--rate", metavar="N", help="Records per second; as many as go by default.")
     ] = None,
@@ -72,7 +78,8 @@ def replay(
 
     A topic that is not there is created. One that lacks a partition that records came from is refused, unless --by-key
     says where they go. Each partition's records go in their order; with --rate or --speed those of all of them by
-    their timestamps. A replay that is run again writes all of them again.
+    their timestamps. Records are written without transactions: of --files, what was aborted or is open at their end is
+    left out. A replay that is run again writes all of them again.
 
     \b
     Examples:
@@ -86,6 +93,8 @@ def replay(
         raise typer.BadParameter("give one of --table and --files", param_hint="'--table'")
     if of is not None and files is None:
         raise typer.BadParameter("needs --files: a table has one topic", param_hint="'--of'")
+    if isolation is not None and files is None:
+        raise typer.BadParameter("needs --files: a table has no transactions", param_hint="'--isolation'")
     if files is not None and not files.strip():
         raise typer.BadParameter("names no directory", param_hint="'--files'")
     from tagwire.spark.jobs.replay import replay as write
@@ -98,7 +107,7 @@ def replay(
     with as_typed(_OPTIONS):
         _check_source(table, files, of)
     with as_typed(_OPTIONS), progress("replaying"), local_spark() as spark:
-        rows = _rows(spark, table, files, of, registry)
+        rows = _rows(spark, table, files, of, isolation or "read_committed", registry)
         for option, milliseconds in window:
             rows = rows.where(f"unix_millis(timestamp) {'>=' if option == '--from' else '<'} {milliseconds}")
         properties = client_properties(bootstrap)
@@ -158,7 +167,9 @@ def _check_source(table: Path | None, files: str | None, of: str | None) -> None
             raise ConfigError(f"{files}: has files of {len(found)} topics, {named}: name the one to replay with --of")
 
 
-def _rows(spark: Any, table: Path | None, files: str | None, of: str | None, registry: str | None) -> Any:
+def _rows(
+    spark: Any, table: Path | None, files: str | None, of: str | None, isolation: str, registry: str | None
+) -> Any:
     from tagwire.spark.failure import reason
     from tagwire.spark.jobs.replay import landed_rows
 
@@ -166,7 +177,8 @@ def _rows(spark: Any, table: Path | None, files: str | None, of: str | None, reg
         spark.conf.set("spark.sql.caseSensitive", "true")  # fields of values may differ in case alone
         return landed_rows(spark, table, registry_options(registry))
     try:
-        reader = spark.read.format("tagwire-segments").option("includeHeaders", "true")
+        # Markers are not written again: what was aborted would be as good as committed.
+        reader = spark.read.format("tagwire-segments").options(includeHeaders="true", isolation=isolation)
         return (reader if of is None else reader.option("subscribe", of)).load(files)
     except Exception as error:
         raise reason(error) from error
