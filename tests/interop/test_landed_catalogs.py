@@ -233,6 +233,75 @@ sys.exit(0 if there == everything(3) else f"{there}")
 """
 
 
+BUSY_GLUE = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from tagwire.errors import StorageError
+from tagwire.spark.tables.iceberg_catalog import CatalogSettings
+from tagwire.spark.tables.iceberg_table import IcebergTable
+properties, out = json.loads(sys.argv[1]), Path(sys.argv[2])
+answers = {
+    "throttled": (400, "ThrottlingException"),
+    "limited": (429, "Unknown"),
+    "broken": (500, "InternalServiceException"),
+    "refused": (400, "AccessDeniedException"),
+}
+told = {}
+class Glue(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps({"__type": code, "message": "as said"}).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+def ask(what, url):
+    given = {**properties, "type": "glue", "glue.endpoint": url, "glue.max-retries": 0}
+    try:
+        IcebergTable(out, catalog=CatalogSettings(properties=given, table="sales.orders")).identity()
+    except StorageError as error:
+        told[what] = [type(error).__name__, str(error)]
+server = HTTPServer(("127.0.0.1", 0), Glue)
+url = f"http://127.0.0.1:{server.server_port}"
+thread = Thread(target=server.serve_forever)
+thread.start()
+for what, (status, code) in answers.items():
+    ask(what, url)
+server.shutdown()
+thread.join()
+server.server_close()
+ask("gone", url)
+print(json.dumps(told))
+"""
+
+
+def with_clients_of_aws(program: str, properties: dict[str, str], out: Path) -> str:
+    """What a program prints that has the clients of AWS, moto's own: they are no part of this environment."""
+    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(packages())])
+    command = [sys.executable, "-c", program, json.dumps(properties), str(out)]
+    environment = {**os.environ, "PYTHONPATH": path}
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        command, env=environment, cwd=root, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_glue_that_is_busy_or_gone_is_told_from_one_that_refuses(tmp_path: Path) -> None:
+    keys = {"glue.region": REGION, "glue.access-key-id": KEY, "glue.secret-access-key": SECRET}
+    with not_run_without():
+        told = json.loads(with_clients_of_aws(BUSY_GLUE, keys, tmp_path))
+    kinds = {what: kind for what, (kind, _) in told.items()}
+    away = dict.fromkeys(["throttled", "limited", "broken", "gone"], "StorageUnavailableError")
+    assert kinds == {**away, "refused": "StorageError"}
+    assert "AccessDeniedException" in told["refused"][1]
+
+
 @pytest.mark.nightly
 def test_a_table_of_glue_holds_each_offset_once_wherever_a_job_is_killed(store: dict[str, str], tmp_path: Path) -> None:
     properties = {
@@ -244,12 +313,4 @@ def test_a_table_of_glue_holds_each_offset_once_wherever_a_job_is_killed(store: 
         "glue.secret-access-key": SECRET,
         "warehouse": f"s3://{BUCKET}/glue",
     }
-    # The clients of AWS are moto's own: they are no part of this environment.
-    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(packages())])
-    command = [sys.executable, "-c", GLUE, json.dumps(properties), str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": path}
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        command, env=environment, cwd=root, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    with_clients_of_aws(GLUE, properties, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,23 @@ NAMESPACE: Final = "default"
 _SECRET = re.compile("key|secret|token|password|credential|sas|signature|auth|user", re.IGNORECASE)
 _UNSAFE = re.compile(r"\W+", re.ASCII)
 _LONGEST = 300
+_TOO_MANY, _OF_SERVERS = 429, 500
+_AWS_THROTTLES: Final = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+"""Codes of AWS for more requests than an account may send, which mostly come with the status 400."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +114,7 @@ class IcebergCatalog:
             exceptions.TooManyRequestsError,
             exceptions.CommitStateUnknownException,  # 500, 502 or 504 to a commit; what it did is looked at
         )
-        return isinstance(error, (OSError, OperationalError, *of_rest))
+        return isinstance(error, (OSError, OperationalError, *of_rest)) or _is_away_in_aws(error)
 
     def said(self, error: BaseException) -> str:
         """What an error says in one line, without secrets."""
@@ -125,6 +143,18 @@ class IcebergCatalog:
             return dict(Config().get_catalog_config(self._name) or {})
         except ValueError:
             return {}
+
+
+def _is_away_in_aws(error: BaseException) -> bool:
+    """Whether Glue cannot be reached, or has too much to do, as botocore says it, which only such a catalog needs."""
+    botocore = sys.modules.get("botocore.exceptions")
+    if botocore is None:
+        return False
+    if not isinstance(error, botocore.ClientError):
+        return isinstance(error, (botocore.ConnectionError, botocore.HTTPClientError))
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = error.response.get("Error", {}).get("Code")
+    return status == _TOO_MANY or status >= _OF_SERVERS or code in _AWS_THROTTLES
 
 
 def _password(url: str) -> str | None:
