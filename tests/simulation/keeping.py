@@ -18,6 +18,8 @@ _COMPILED: Final = "tagwire.kernel."
 _GROWING: Final = (dict, list, set, deque, bytearray)
 _HOLDING: Final = (dict, list, set, deque, tuple, frozenset)
 
+_OF_THREADS: Final = ("_OwnedLock._holder",)
+"""Which thread is in the midst of something: a number of the machine's, and nothing that is kept."""
 
 OF_TRANSACTIONS: Final = (
     "GroupOffsets._pending",
@@ -40,7 +42,7 @@ def kept_by(root: object) -> dict[str, int]:
         if isinstance(thing, _GROWING):
             kept[where] += len(thing)
         for path, value in _parts(where, thing):
-            if type(value) is int and _is_own(thing):
+            if type(value) is int and _is_own(thing) and path not in _OF_THREADS:
                 kept[path] += value
             if id(value) not in seen and (isinstance(value, (*_GROWING, *_HOLDING)) or _is_own(value)):
                 seen.add(id(value))
