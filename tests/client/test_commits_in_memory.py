@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -55,21 +54,22 @@ def response(message: Any, error: Error) -> messages.OffsetCommitResponse:
 
 
 class HeldUp:
-    """A commit of offset 1 of a consumer, which the coordinator puts off until `release`; what the consumer commits
+    """A commit of an offset of a consumer, which the coordinator puts off until `release`; what the consumer commits
     meanwhile waits behind it."""
 
-    def __init__(self, room: Room, consumer: MemoryConsumer) -> None:
+    def __init__(self, room: Room, consumer: MemoryConsumer, offset: int = 1) -> None:
         self._is_over = False
+        self._offset = offset
         self._room = room
         room.cluster.serve({}, {"OffsetCommit": self._commit})
-        commit_later(consumer, {AT: 1})
+        commit_later(consumer, {AT: offset})
         room.pass_time(0.1)
 
     def release(self) -> None:
         self._is_over = True
 
     def _commit(self, message: Any) -> Any:
-        if message.topics[0].partitions[0].committed_offset == 1 and not self._is_over:
+        if message.topics[0].partitions[0].committed_offset == self._offset and not self._is_over:
             return response(message, Error.COORDINATOR_LOAD_IN_PROGRESS)
         return self._room.offsets.commit(message)
 
@@ -144,9 +144,7 @@ def test_a_commit_that_waited_while_a_partition_went_to_another_member_is_not_of
 
 
 @both_protocols
-def test_an_automatic_commit_that_waited_leaves_out_what_was_lost(
-    protocol: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_automatic_commit_that_waited_leaves_out_what_was_lost(protocol: dict[str, Any]) -> None:
     room = Room()
     room.fill(20)
     consumer = subscribed(
@@ -155,17 +153,42 @@ def test_an_automatic_commit_that_waited_leaves_out_what_was_lost(
     consumer.drained(10)
     held = HeldUp(room, consumer)
     consumer.poll()
-    with caplog.at_level(logging.INFO, "tagwire.client"):
-        room.pass_time(11.0)
-        other = subscribed(room, protocol)
-        other.drained(20)
-        other.call(other.core.commit({AT: 15}, 5.0))
-        other.close()
-        until(consumer, lambda: consumer.core.assignment)
-        held.release()
-        until(consumer, lambda: "are not committed: the consumer has lost them meanwhile" in caplog.text)
-    assert room.committed == {AT: 15}
+    room.pass_time(11.0)
+    other = subscribed(room, protocol)
+    other.drained(20)
+    other.call(other.core.commit({AT: 15}, 5.0))
+    other.close()
+    until(consumer, lambda: consumer.core.assignment)
+    held.release()
+    until(consumer, lambda: room.committed != {AT: 15})
+    assert room.committed == {AT: 20}  # of what it was given now
     assert {0: 10} not in sent_offsets(room)
+
+
+@both_protocols
+def test_an_automatic_commit_does_not_take_back_what_the_application_commits_itself(protocol: dict[str, Any]) -> None:
+    room = Room()
+    room.fill(20)
+    consumer = subscribed(room, protocol, auto_commit=True, auto_commit_interval=1.0, max_poll_records=10)
+    consumer.drained(20)  # and done with 10
+    held = HeldUp(room, consumer, offset=20)
+    room.pass_time(3.0)  # an automatic one is due meanwhile
+    held.release()
+    room.pass_time(5.0)  # and more of them
+    assert {0: 10} not in sent_offsets(room)
+    assert room.committed == {AT: 20}
+
+
+@both_protocols
+def test_who_goes_back_has_less_committed_by_itself_than_before(protocol: dict[str, Any]) -> None:
+    room = Room()
+    room.fill(20)
+    consumer = subscribed(room, protocol, auto_commit=True, auto_commit_interval=1.0, max_poll_records=10)
+    consumer.drained(20)
+    consumer.call(consumer.core.commit({AT: 20}, 5.0))
+    consumer.call(consumer.core.seek(AT, 3))
+    room.pass_time(3.0)
+    assert room.committed == {AT: 3}
 
 
 def test_a_commit_that_is_to_be_repeated_in_the_next_epoch_is_not_once_its_member_was_lost() -> None:

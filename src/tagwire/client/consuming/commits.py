@@ -22,7 +22,7 @@ from tagwire.client.admin.group_offsets import (
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.membership import Membership
-from tagwire.client.consuming.pending_commit import PendingCommit
+from tagwire.client.consuming.pending_commit import AutomaticCommit, PendingCommit
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offsets import NO_OFFSET
 from tagwire.client.producing.transaction_manager import GroupMetadata
@@ -73,7 +73,9 @@ class OffsetCommits:
         self._membership = membership
         self._turns: deque[object] = deque()  # of commits, in the order in which they were asked for
 
-    async def commit(self, pending: PendingCommit, deadline: float) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    async def commit(
+        self, pending: PendingCommit | AutomaticCommit, deadline: float
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """Commits, and gives what was committed. What may succeed later is tried again until the deadline.
 
         Raises:

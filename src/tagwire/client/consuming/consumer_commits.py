@@ -13,7 +13,7 @@ from tagwire.client.consuming.commits import OffsetCommits
 from tagwire.client.consuming.consumer_settings import ConsumerSettings
 from tagwire.client.consuming.group_coordinator import GroupCoordinator
 from tagwire.client.consuming.membership import Membership
-from tagwire.client.consuming.pending_commit import PendingCommit
+from tagwire.client.consuming.pending_commit import AutomaticCommit, PendingCommit
 from tagwire.client.consuming.subscription_state import SubscriptionState
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.scheduling import Tasks, sleep
@@ -85,15 +85,9 @@ class ConsumerCommits:
         await self._commit(self._pending(offsets), deadline)
 
     async def commit_consumed(self, deadline: float) -> None:
-        """Commits what the application is done with and is not committed, as far as it is the consumer's still when
-        its turn comes. Raises as `commit`."""
+        """Commits what the application is done with and is not committed when its turn comes. Raises as `commit`."""
         self.begin()
-        consumed = {
-            partition: OffsetAndMetadata(*one.consumed)
-            for partition, one in self._subscription.assigned.items()
-            if one.consumed is not None and not one.is_lost and one.consumed.offset != one.committed
-        }
-        await self._commit(self._pending(consumed, is_automatic=True), deadline)
+        await self._commit(AutomaticCommit(self._subscription), deadline)
 
     def commit_later(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: CommitCallback | None
@@ -128,12 +122,10 @@ class ConsumerCommits:
         named = arguments.topics_or_partitions("partitions", partitions)
         return await commits.committed(await partitions_of(self._network, named, deadline), deadline)
 
-    def _pending(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, is_automatic: bool = False
-    ) -> PendingCommit:
-        return PendingCommit(offsets, self._subscription, self._membership, is_automatic=is_automatic)
+    def _pending(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PendingCommit:
+        return PendingCommit(offsets, self._subscription, self._membership)
 
-    async def _commit(self, pending: PendingCommit, deadline: float) -> None:
+    async def _commit(self, pending: PendingCommit | AutomaticCommit, deadline: float) -> None:
         began = self._network.now()
         committed = await self._group_commits().commit(pending, deadline)
         if not committed:

@@ -2,22 +2,21 @@
 
 A commit may wait: behind another, or for a newer epoch. Meanwhile the consumer may lose a partition, and be a member
 again under an epoch or a generation with which the coordinator takes everything: the next owner's offset would go back.
-So each commit remembers which membership, and which assignment of each partition, it was asked for under.
+So each commit that somebody asks for remembers which membership, and which assignment of each partition, that was
+under. An automatic one finds out in its turn what there is to commit: what the application commits itself meanwhile
+may be ahead of what was known before.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.consuming.membership import Membership
-from tagwire.client.consuming.subscription_state import SubscriptionState
+from tagwire.client.consuming.subscription_state import AssignedPartition, SubscriptionState
 from tagwire.errors import CommitFailedError, Error
 from tagwire.partitions import TopicPartition
-
-logger = logging.getLogger("tagwire.client")
 
 _ADVICE: Final = "whoever has it now reads again what was not committed; commit what is still yours"
 
@@ -31,8 +30,6 @@ class PendingCommit:
 
     Args:
         membership: whom the consumer is in its group; gives None while partitions are assigned by hand.
-        is_automatic: whether partitions that are gone are left out. Otherwise nothing is committed, and whoever asked
-            is told.
     """
 
     def __init__(
@@ -40,13 +37,10 @@ class PendingCommit:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         subscription: SubscriptionState,
         membership: Callable[[], Membership | None],
-        *,
-        is_automatic: bool = False,
     ) -> None:
         self.offsets = offsets
         self._subscription = subscription
         self._current_membership = membership
-        self._is_automatic = is_automatic
         self._membership = membership()
         self._incarnation = None if self._membership is None else self._membership.incarnation
         self._assigned = {
@@ -54,19 +48,16 @@ class PendingCommit:
         }
 
     def owned(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """What of it may be committed now. Raises CommitFailedError: a partition is not the consumer's any more, or is
-        again after it was not."""
+        """`offsets`, which may be committed now. Raises CommitFailedError: a partition is not the consumer's any more,
+        or is again after it was not."""
         gone = self._gone()
-        if not gone:
-            return self.offsets
-        names = ", ".join(map(str, sorted(gone)))
-        if not self._is_automatic:
+        if gone:
+            names = ", ".join(map(str, sorted(gone)))
             raise CommitFailedError(
                 Error.ILLEGAL_GENERATION,
                 f"{names}: the consumer's membership or assignment has ended since the commit was asked for: {_ADVICE}",
             )
-        logger.info("offsets of %s are not committed: the consumer has lost them meanwhile", names)
-        return {partition: offset for partition, offset in self.offsets.items() if partition not in gone}
+        return self.offsets
 
     def note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Has the assignments that the commit was asked for under know of it."""
@@ -86,3 +77,31 @@ class PendingCommit:
         return {
             partition for partition, one in self._assigned.items() if one.is_lost or assigned.get(partition) is not one
         }
+
+
+class AutomaticCommit:
+    """A commit of what the application is done with and is not committed, which is found out whenever it is asked."""
+
+    def __init__(self, subscription: SubscriptionState) -> None:
+        self._subscription = subscription
+        self._sent: list[AssignedPartition] = []
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """What there is to commit now."""
+        return {
+            partition: OffsetAndMetadata(*one.consumed)
+            for partition, one in self._subscription.assigned.items()
+            if one.consumed is not None and not one.is_lost and not one.has_committed(one.consumed.offset)
+        }
+
+    def owned(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """`offsets`, which are about to be sent."""
+        offsets = self.offsets
+        self._sent = [self._subscription.assigned[partition] for partition in offsets]
+        return offsets
+
+    def note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Has the assignments know of it that there were when it was sent."""
+        for one in self._sent:
+            one.committed = offsets[one.partition].offset

@@ -58,6 +58,13 @@ class AssignedPartition:
         """Which one."""
         return self.fetch_position.partition
 
+    def has_committed(self, consumed: int) -> bool:
+        """Whether that offset need not be committed: it is, or the application has committed more of what it was
+        given."""
+        return self.committed is not None and (
+            self.committed == consumed or consumed < self.committed <= self.fetch_position.given.offset
+        )
+
     @property
     def needs_position(self) -> bool:
         """Whether it has to be found out where to begin."""
