@@ -14,13 +14,20 @@ from typing import Final
 import pytest
 
 from .conftest import Count, Programs
-from .conversations.kafka import FEATURES, SETTINGS, ours
+from .conversations.kafka import SETTINGS, ours
 from .conversations.running import Brokers, told
 from .conversations.talks import SUBJECTS
 from .real_broker import RELEASE
 from .real_node import RealNode
 
-PROGRAMS: Final = {"logs": 6, "transactions": 6, "groups": 6, "administration": 3, "all but administration": 4}
+PROGRAMS: Final = {
+    "logs": 6,
+    "transactions": 6,
+    "transactions of version 2": 6,
+    "groups": 6,
+    "administration": 3,
+    "all but administration": 4,
+}
 """How many there are of each subject, unless it is said: half a minute of them."""
 
 STEPS: Final = 60
@@ -39,7 +46,7 @@ def brokers(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Ite
     jars = programs(RELEASE).jars
     node = RealNode.alone(tmp_path_factory.mktemp(f"kafka-{RELEASE}"))
     node.settings = SETTINGS
-    node.format(jars, FEATURES)
+    node.format(jars)
     with node.running(jars), ours(RELEASE) as broker:
         yield Brokers(node.address(), broker.bootstrap)
 

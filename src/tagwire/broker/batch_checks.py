@@ -102,13 +102,26 @@ def has_transactional(request: ProduceRequest) -> bool:
     """Whether any of what a Produce request holds says of itself that it is of a transaction; it is not checked. A
     dialect knows none: what stands there in its messages is something else."""
     return dialect_of(request) is None and any(
-        partition.records is not None
-        and len(partition.records) > _LOW_ATTRIBUTES_AT
-        and partition.records[MAGIC_AT] == 2
-        and bool(partition.records[_LOW_ATTRIBUTES_AT] & TRANSACTIONAL)
+        partition.records is not None and _says_transactional(partition.records)
         for topic in request.topic_data
         for partition in topic.partition_data
     )
+
+
+def _says_transactional(records: bytes | bytearray | memoryview) -> bool:
+    is_batch = len(records) > _LOW_ATTRIBUTES_AT and records[MAGIC_AT] == 2
+    return is_batch and bool(records[_LOW_ATTRIBUTES_AT] & TRANSACTIONAL)
+
+
+def transactional_header(records: memoryview | None) -> BatchHeader | None:
+    """The header of the first batch in what a Produce request holds for a partition, None for one that is of no
+    transaction or cut off; its checksum is not looked at."""
+    if records is None or not _says_transactional(records):
+        return None
+    try:
+        return next(batch_headers(records), None)
+    except CorruptRecordError:
+        return None
 
 
 def _dated(data: memoryview, greatest: int) -> memoryview:

@@ -18,7 +18,7 @@ from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
 from tagwire.rpc import OAUTHBEARER, ranges_of
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
-from tagwire.rpc.version_gates import CONSUMER_GROUP_HEARTBEAT_MEMBER_ID
+from tagwire.rpc.version_gates import CONSUMER_GROUP_HEARTBEAT_MEMBER_ID, END_TXN_TRANSACTION_V2
 from tagwire.spec import releases
 from tagwire.spec.api_keys import ApiKey
 
@@ -219,6 +219,14 @@ class Settings:
             return True
         _, highest = ranges_of(self.as_release).get(ApiKey.CONSUMER_GROUP_HEARTBEAT, (0, 0))
         return highest >= CONSUMER_GROUP_HEARTBEAT_MEMBER_ID
+
+    @property
+    def has_transaction_v2(self) -> bool:
+        """Whether transactions are of version 2 (KIP-890), as they are from Kafka 4.0 on."""
+        if self.as_release is None:
+            return True
+        _, highest = ranges_of(self.as_release).get(ApiKey.END_TXN, (0, 0))
+        return highest >= END_TXN_TRANSACTION_V2
 
     @property
     def has_network_acls(self) -> bool:

@@ -385,8 +385,11 @@ def test_an_open_transaction_outlives_a_restart_and_can_be_ended(tmp_path, conne
         assert committed(wire, stable=True) == (5 if commit else -1, Error.NONE)
 
 
+@pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_transaction_whose_outcome_was_decided_is_brought_to_it_after_a_crash(tmp_path, connect, monkeypatch, commit):
+def test_a_transaction_whose_outcome_was_decided_is_brought_to_it_after_a_crash(
+    tmp_path, connect, monkeypatch, commit, version
+):
     from tagwire.broker.transactions.coordinator import Transactions
 
     async def never(*_, **__):
@@ -406,7 +409,7 @@ def test_a_transaction_whose_outcome_was_decided_is_brought_to_it_after_a_crash(
             patched.setattr(socket_server, "STOP_WITHIN_S", 0.1)
             wire.send(messages.EndTxnRequest(
                 transactional_id="tx", producer_id=who.producer_id, producer_epoch=who.producer_epoch, committed=commit
-            ), 4)  # fmt: skip
+            ), version)  # fmt: skip
             other = connect(broker.bootstrap)
             expected = "PrepareCommit" if commit else "PrepareAbort"
             while describe(other).transaction_state != expected:

@@ -16,9 +16,6 @@ group.consumer.migration.policy=bidirectional
 """
 """Of Kafka. Its groups of KIP-848 assign at once, as ours do; what sessions may last is not bounded here."""
 
-FEATURES: Final = ("transaction.version=1",)
-"""Of Kafka: ours has no transactions of version 2 (KIP-890)."""
-
 
 def ours(release: str) -> Broker:
     """Our broker, as Kafka's is run."""

@@ -2,8 +2,7 @@
 
 What no vocabulary says, because both do it differently and nobody says it: isolation levels but 0 and 1, negative
 limits of a Fetch, records that are null (Kafka fails: UNKNOWN_SERVER_ERROR, or no answer); batches that claim append
-time, a delete horizon or an epoch below 0, or have a byte too many (taken by Kafka in part, refused here);
-transactional Produce 12, TxnOffsetCommit 5 and EndTxn 5 (transactions of version 2, which are not served); markers of
+time, a delete horizon or an epoch below 0, or have a byte too many (taken by Kafka in part, refused here); markers of
 another coordinator's epoch (ours are not fenced by them); who joins a classic group while another is in it (it waits);
 the newest record where records were deleted (Kafka's may be one of those).
 Epochs of KIP-848 are counted from what a group begins with: docs/decisions.md.
@@ -41,6 +40,10 @@ def is_known(step: Step, paths: frozenset[str], theirs: Any, ours: Any) -> str |
         return "a configuration is told as it is read, where Kafka's answer says again what was asked"
     if step.api == "Fetch" and paths == {".responses.partitions.records"} and _is_less(theirs, ours):
         return "a fetch ends with its segment at Kafka, whose segments end by the records' timestamps"
+    if step.api == "Fetch" and paths == {".responses.partitions.abortedTransactions"} and _is_told_ahead(theirs, ours):
+        return (
+            "Kafka also tells of transactions that were aborted behind what may be read: it looks up to its next index"
+        )
     if step.api in _OF_GROUPS and _forgotten(step.api, theirs, ours):
         return "a group with neither members nor offsets is gone, for which Kafka looks every ten minutes"
     if step.api == "DeleteGroups" and step.body["groupsNames"] == [""]:
@@ -61,6 +64,8 @@ def is_known(step: Step, paths: frozenset[str], theirs: Any, ours: Any) -> str |
         return "who joins again before it has given up a partition gets that back with its next heartbeat, not at once"
     if step.api == "InitProducerId" and "producerId" in step.body and {0} < {*their_codes, *our_codes} <= {0, 47, 90}:
         return "who says its producer id while its transaction is open: Kafka aborts that first, whatever the epoch"
+    if step.api == "TxnOffsetCommit" and 49 in our_codes and {*their_codes} <= {0, 25}:
+        return "where a producer's transaction is open already, Kafka does not look at the transactional id once more"
     if step.api == "Produce" and their_codes == [47] and any(our_codes) and step.body["transactionalId"]:
         return "whether a batch is of a transaction is asked first, Kafka looks at what the log knows of its producer"
     if step.api == "Produce" and all(our_codes) and all(their_codes) and our_codes and their_codes:
@@ -106,6 +111,17 @@ def _forgotten(api: str, theirs: Any, ours: Any) -> bool:
         one.get("groupState", "Empty") == "Empty" and there.get(one["groupId"], {}).get("groupState", "Dead") == "Dead"
         for one in apart
     )
+
+
+def _is_told_ahead(theirs: Any, ours: Any) -> bool:
+    """Whether what else theirs tells was aborted is not readable yet."""
+    for topic, other in zip(theirs["responses"], ours["responses"], strict=True):
+        for told, known in zip(topic["partitions"], other["partitions"], strict=True):
+            there = known["abortedTransactions"] or ()
+            ahead = [one for one in told["abortedTransactions"] or () if one not in there]
+            if any(one["firstOffset"] < told["lastStableOffset"] for one in ahead):
+                return False
+    return True
 
 
 def _is_less(theirs: Any, ours: Any) -> bool:

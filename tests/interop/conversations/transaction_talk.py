@@ -39,11 +39,12 @@ def init(talk: Talk) -> Step:
         body |= {"producerId": talk.mostly(ProducerId(name), ProducerId("nobody"), -1, chance=0.9)}
         body |= {"producerEpoch": talk.mostly(epoch, -1, chance=0.95)}
     talk.notes.pop(("open", name), None)
-    _forget(talk, name)
+    forget(talk, name)
     return Step("InitProducerId", version, body, ("producer", name or "plain"))
 
 
-def _forget(talk: Talk, name: str | None) -> None:
+def forget(talk: Talk, name: str | None) -> None:
+    """Its producer counts from 0 on."""
     for key in [key for key in talk.notes if key[0] == name]:
         del talk.notes[key]
 
@@ -198,6 +199,9 @@ def prelude(talk: Talk) -> list[Step]:
     own = {"transactionTimeoutMs": 600_000}
     return [Step("InitProducerId", 4, {"transactionalId": Named(name), **own}, ("producer", name)) for name in IDS]
 
+
+READING: Final = (describe, list_them, describe_producers, fetch, end_offset, committed)
+"""What changes nothing."""
 
 SUBJECT: Final = Subject(
     topics,

@@ -73,6 +73,7 @@ class ForeignRebalances(Speaking):
         joining = asyncio.create_task(self.other.request(_join(second_id), node=node))
         try:
             await self.sleep(BEGUN_S + self.stage.round_trip_s)
+            await self._has_members(node, 2)
             about = f"a member of {JOINED} in the generation before, while another one joins"
             for request in (messages.HeartbeatRequest(**generation), _sync(first, {})):
                 if await self._at_once(node, request, about, "REBALANCE_IN_PROGRESS") != "REBALANCE_IN_PROGRESS":
@@ -90,6 +91,15 @@ class ForeignRebalances(Speaking):
                 left = kind(group_id=JOINED, members=[kind.MemberIdentity(member_id=member)])
                 with suppress(*REFUSED):
                     await self.client.request(left, node=node)
+
+    async def _has_members(self, node: int, count: int) -> None:
+        """Waits for those whose requests are on their way still, as where the network loses some."""
+        for _ in range(int(REQUEST_S)):
+            described = await self.client.request(messages.DescribeGroupsRequest(groups=[JOINED]), node=node)
+            if len(described.groups[0].members) == count:
+                return
+            await self.sleep(1.0)
+        raise Enough
 
     async def _assigned(self, node: int, first: Any, second: Any) -> None:
         """Each has what the leader gave it, whoever of them asks first."""

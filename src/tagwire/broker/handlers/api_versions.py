@@ -3,7 +3,8 @@
 Versions 0-5. The response to a version that is not served has the layout of version 0, error 35, and the range of
 ApiVersions itself (KIP-511). From version 3 a client says what software it is; a name or version that is not of the
 form Kafka asks for is refused. From version 5 it also says, if it knows, which broker of which cluster it means; one
-that means another is told to begin anew (KIP-1242). One feature is told, that groups of KIP-848 are switched on.
+that means another is told to begin anew (KIP-1242). Two features are told, each where the release that a broker stands
+in for has its APIs: that groups of KIP-848 are switched on, and that transactions are of version 2 (KIP-890).
 Source: docs/wire-format.md#apiversions.
 """
 
@@ -26,6 +27,9 @@ NOT_SAID = -1
 GROUP_VERSION = "group.version"
 """The feature that switches the groups of KIP-848 on, at level 1."""
 
+TRANSACTION_VERSION = "transaction.version"
+"""The feature that gives each transaction an epoch of its own, at level 2 (KIP-890)."""
+
 
 @handles(Request, versions="0-5")
 async def api_versions(call: Call[Request]) -> Response:
@@ -41,18 +45,29 @@ async def api_versions(call: Call[Request]) -> Response:
         call.session.software, call.session.software_version = named
     advertised = call.session.advertised
     response = Response(api_keys=[_entry(key, advertised) for key in sorted(advertised)])
-    if call.broker.settings.has_consumer_groups:
-        _tell_features(response, call.version)
+    features = _features(call)
+    if features:
+        _tell_features(response, call.version, features)
     return response
 
 
-def _tell_features(response: Response, version: int) -> None:
+def _features(call: Call[Request]) -> dict[str, int]:
+    """The level of each feature, which is also the highest that there is."""
+    settings = call.broker.settings
+    levels = {GROUP_VERSION: 1} if settings.has_consumer_groups else {}
+    return levels | ({TRANSACTION_VERSION: 2} if settings.has_transaction_v2 else {})
+
+
+def _tell_features(response: Response, version: int, features: Mapping[str, int]) -> None:
     # Before version 4 a feature that may be off, at level 0, is not told to be supported (KAFKA-17011).
     if version >= API_VERSIONS_FEATURES_FROM_0:
-        supported = Response.SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1)
-        response.supported_features = [supported]
+        response.supported_features = [
+            Response.SupportedFeatureKey(name=name, min_version=0, max_version=level)
+            for name, level in features.items()
+        ]
     response.finalized_features = [
-        Response.FinalizedFeatureKey(name=GROUP_VERSION, min_version_level=1, max_version_level=1)
+        Response.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+        for name, level in features.items()
     ]
     response.finalized_features_epoch = 0
 

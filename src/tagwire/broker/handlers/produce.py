@@ -7,7 +7,8 @@ response at all, so a refusal closes the connection: nothing else would tell the
 producer that is in the log already the response is the offset it got then. Where a topic keeps a record dialect, a
 producer that speaks it says so and is taken at its word; what any other sends is bridged, or refused (see
 `broker.dialects`). From version 8 it is told which records a batch is refused for, from version 10 who leads a
-partition that this broker does not. Source: KIP-98, KIP-467, KIP-951.
+partition that this broker does not. From version 12 a batch of a transaction adds its partition to that. Source:
+KIP-98, KIP-467, KIP-890, KIP-951.
 """
 
 from __future__ import annotations
@@ -16,23 +17,30 @@ import asyncio
 from functools import partial
 
 from tagwire import messages
-from tagwire.broker.batch_checks import check_batch, has_transactional
+from tagwire.broker.batch_checks import check_batch, has_transactional, transactional_header
 from tagwire.broker.dialects import check_for_dialect
 from tagwire.broker.node_endpoints import node_endpoints
 from tagwire.broker.record_refusals import RecordsRefusedError
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.session import HangUp
 from tagwire.broker.storage.batch import Appended
-from tagwire.broker.transactions.transaction import told_of_transaction
+from tagwire.broker.transactions.transaction import refused_batch, told_of_transaction
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.dialects import dialect_of
-from tagwire.rpc.version_gates import PRODUCE_CURRENT_LEADER, PRODUCE_TRANSACTION_ABORTABLE
+from tagwire.rpc.version_gates import (
+    PRODUCE_CURRENT_LEADER,
+    PRODUCE_TRANSACTION_ABORTABLE,
+    PRODUCE_TRANSACTION_V2,
+)
 
 Request = messages.ProduceRequest
 Response = messages.ProduceResponse
 
 Outcome = Appended | KafkaError
+
+Begun = asyncio.Future[Appended] | asyncio.Task[asyncio.Future[Appended]] | KafkaError
+"""A batch whose append was begun, or is when a coordinator has agreed, or that is refused."""
 
 STARTLESS = frozenset(
     {
@@ -88,9 +96,7 @@ def _refusal_of_all(request: Request) -> KafkaError | None:
     return UntriedError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "records of a transaction need a transactional id")
 
 
-def _begin(
-    call: Call[Request], topic: str, data: Request.PartitionProduceData
-) -> asyncio.Future[Appended] | KafkaError:
+def _begin(call: Call[Request], topic: str, data: Request.PartitionProduceData) -> Begun:
     request, topics = call.request, call.broker.topics
     if request.acks not in (-1, 0, 1):
         return UntriedError(Error.INVALID_REQUIRED_ACKS, f"acks={request.acks} is not -1, 0 or 1")
@@ -116,18 +122,42 @@ def _begin(
     spoken = dialect_of(request)
     if spoken is not None or found.config.dialect is not None:
         check = partial(check_for_dialect, records, spoken, check, found.config, call.broker.settings.register)
-    return partition.append(check)
+    header = None if call.version < PRODUCE_TRANSACTION_V2 or spoken is not None else transactional_header(records)
+    if header is None:
+        return partition.append(check)
+    return call.broker.transactions.add_and_append(
+        request.transactional_id or "",
+        header.producer_id,
+        header.producer_epoch,
+        where,
+        lambda: partition.append(check),
+    )
 
 
-async def _settled(begun: asyncio.Future[Appended] | KafkaError) -> Outcome:
+async def _settled(begun: Begun) -> Outcome:
     if isinstance(begun, KafkaError):
         return begun
+    appending: asyncio.Future[Appended]
+    if isinstance(begun, asyncio.Task):
+        try:
+            appending = await asyncio.shield(begun)
+        except KafkaError as refusal:
+            return _untried(refused_batch(refusal))
+    else:
+        appending = begun
     try:
-        return await begun
+        return await appending
     except KafkaError as refusal:
         return refusal
     except StorageError as error:
         return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
+
+
+def _untried(refusal: KafkaError) -> UntriedError:
+    """What is told of a coordinator that did not let a batch's partition be added."""
+    if refusal.error is Error.COORDINATOR_NOT_AVAILABLE:  # a leader has no such error
+        return UntriedError(Error.NOT_ENOUGH_REPLICAS, refusal.message)
+    return UntriedError(refusal.error, refusal.message)
 
 
 def _result(

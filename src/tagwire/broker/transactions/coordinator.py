@@ -7,15 +7,17 @@ broker stopped is brought to its end when it starts again, and one that hangs in
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.producer_ids import ProducerIds
 from tagwire.broker.serial_tasks import SerialTasks
-from tagwire.broker.storage.batch import Batch, batch_of
+from tagwire.broker.storage.batch import Appended, Batch, batch_of
 from tagwire.broker.topics import Topics
 from tagwire.broker.transactions.hanging import Hanging, hanging_transactions
 from tagwire.broker.transactions.states import TransactionStates
@@ -142,14 +144,22 @@ class Transactions:
             transaction = await self._finish(transaction)
         if transaction.state is State.ONGOING:
             transaction = await self._abort(transaction, owner)
-        next_id, next_epoch = transaction.producer_id, transaction.epoch + 1
+        next_id, next_epoch = transaction.producer_id, transaction.epoch
+        has_next = owner is not None and owner == transaction.renewed and transaction.transaction_version > 1
+        if not has_next:  # else the end of its transaction has given it another epoch (KIP-890)
+            next_epoch += 1
         if next_epoch > LAST_EPOCH:
             next_id, next_epoch = await self._producer_ids.take(), 0
         await self._states.store(transaction.initialized(next_id, next_epoch, timeout_ms, self._clock(), owner))
         return next_id, next_epoch
 
     async def add(
-        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        transaction_version: int = 1,
     ) -> None:
         """Let a transaction write to partitions.
 
@@ -158,14 +168,23 @@ class Transactions:
                 producer hangs; COORDINATOR_NOT_AVAILABLE.
         """
         added = list(partitions)
-        await self._serial.run(transactional_id, self._add(transactional_id, producer_id, epoch, added))
+        await self._serial.run(
+            transactional_id, self._add(transactional_id, producer_id, epoch, added, transaction_version)
+        )
 
-    async def _add(self, transactional_id: str, producer_id: int, epoch: int, partitions: list[TopicPartition]) -> None:
+    async def _add(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: list[TopicPartition],
+        transaction_version: int,
+    ) -> None:
         transaction = self._owned(transactional_id, producer_id, epoch)
         if producer_id in self._hanging:
             problem = f"what producer {producer_id} left open is not aborted yet"
             raise KafkaError(Error.CONCURRENT_TRANSACTIONS, problem)
-        following = transaction.added(partitions, self._clock())
+        following = transaction.added(partitions, self._clock(), transaction_version)
         if following is not transaction:
             await self._states.store(following)
 
@@ -173,11 +192,40 @@ class Transactions:
         """Let a transaction commit offsets of groups; as `add`."""
         await self.add(transactional_id, producer_id, epoch, [TopicPartition(OFFSETS, 0)])
 
+    def add_and_append(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        where: TopicPartition,
+        append: Callable[[], asyncio.Future[Appended]],
+    ) -> asyncio.Future[Appended] | asyncio.Task[asyncio.Future[Appended]]:
+        """Append a batch to a partition, which is added to its transaction first: of version 2 (KIP-890).
+
+        Batches are appended in the order of the calls.
+
+        Args:
+            append: begins that.
+
+        Raises, where the task is awaited:
+            KafkaError: as `add`; nothing is appended.
+        """
+        transaction = self._states.get(transactional_id)
+        is_added = transaction is not None and transaction.holds(producer_id, epoch, where)
+        if is_added and not self._serial.is_busy(transactional_id):
+            return append()
+
+        async def add_and_append() -> asyncio.Future[Appended]:
+            await self._add(transactional_id, producer_id, epoch, [where], 2)
+            return append()
+
+        return self._serial.submit(transactional_id, add_and_append())
+
     async def end(self, transactional_id: str, producer_id: int, epoch: int, *, commit: bool) -> None:
         """Commit or abort a transaction; readers see the outcome when this returns.
 
         Raises:
-            KafkaError: as `Transaction.check_producer` and `end`; COORDINATOR_NOT_AVAILABLE.
+            KafkaError: as `Transaction.check_producer` and `ended`; COORDINATOR_NOT_AVAILABLE.
         """
         await self._serial.run(transactional_id, self._end(transactional_id, producer_id, epoch, commit))
 
@@ -186,6 +234,29 @@ class Transactions:
         following = transaction.ended(commit=commit, now_ms=self._clock())
         if following is not transaction:
             await self._finish(await self._states.store(following))
+
+    async def end_with_epoch(
+        self, transactional_id: str, producer_id: int, epoch: int, *, commit: bool
+    ) -> tuple[int, int]:
+        """As `end`, of a transaction of version 2: the producer id and epoch that its producer goes on with (KIP-890).
+
+        Raises:
+            KafkaError: as `Transaction.ended_with_epoch`; COORDINATOR_NOT_AVAILABLE.
+        """
+        return await self._serial.run(
+            transactional_id, self._end_with_epoch(transactional_id, producer_id, epoch, commit)
+        )
+
+    async def _end_with_epoch(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> tuple[int, int]:
+        transaction = self._existing(transactional_id)
+        following = transaction.ended_with_epoch(producer_id, epoch, commit=commit, now_ms=self._clock())
+        if following is not transaction:
+            if following.epoch > LAST_EPOCH:
+                following = replace(following, next_producer_id=await self._producer_ids.take())
+            following = await self._finish(await self._states.store(following))
+        return following.producer_id, following.epoch
 
     def check_batch(
         self, transactional_id: str | None, producer_id: int, epoch: int, partition: TopicPartition
@@ -284,12 +355,16 @@ class Transactions:
     # Steps ---------------------------------------------------------------------------------------------------------
 
     def _owned(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
+        transaction = self._existing(transactional_id)
+        transaction.check_producer(producer_id, epoch)
+        return transaction
+
+    def _existing(self, transactional_id: str) -> Transaction:
         if not transactional_id:
             raise KafkaError(Error.INVALID_REQUEST, "a transactional id cannot be empty")
         transaction = self._states.get(transactional_id)
         if transaction is None:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING, f"there is no transactional id {transactional_id}")
-        transaction.check_producer(producer_id, epoch)
         return transaction
 
     async def _abort(self, transaction: Transaction, owner: tuple[int, int] | None = None) -> Transaction:

@@ -11,6 +11,10 @@ from tagwire.records import Record
 from tagwire.records.internal_topics import TRANSACTIONS, decode_key, decode_value
 
 VERSION = 0
+VERSION_OF_TRANSACTION_V2 = 1
+"""The first version of TransactionLogValue that says of which version a transaction is, and between which producer ids
+it ends (KIP-890)."""
+
 _PREPARE_EPOCH_FENCE = 7
 
 
@@ -20,6 +24,7 @@ def transaction_record(transaction: Transaction, now_ms: int) -> Record:
     for topic, index in sorted(transaction.partitions):
         topics.setdefault(topic, []).append(index)
     schema = messages.TransactionLogValue.PartitionsSchema
+    is_v2 = transaction.transaction_version > 1
     value = messages.TransactionLogValue(
         producer_id=transaction.producer_id,
         producer_epoch=transaction.epoch,
@@ -30,9 +35,12 @@ def transaction_record(transaction: Transaction, now_ms: int) -> Record:
         else [schema(topic=topic, partition_ids=indexes) for topic, indexes in topics.items()],
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        client_transaction_version=transaction.transaction_version if is_v2 else 0,
     )
     key = messages.TransactionLogKey(transactional_id=transaction.transactional_id)
-    return record_of(key, value, VERSION, now_ms)
+    return record_of(key, value, VERSION_OF_TRANSACTION_V2 if is_v2 else VERSION, now_ms)
 
 
 def no_transaction_record(transactional_id: str, now_ms: int) -> Record:
@@ -68,5 +76,8 @@ def read_record(record: Record) -> tuple[str, Transaction | None] | None:
         State.PREPARE_ABORT if aborts else State(value.transaction_status),
         frozenset(TopicPartition(topic.topic, index) for topic in topics for index in topic.partition_ids),
         value.transaction_start_timestamp_ms,
+        transaction_version=max(value.client_transaction_version, 1),
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
     )
     return key.transactional_id, transaction

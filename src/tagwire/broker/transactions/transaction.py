@@ -5,7 +5,10 @@
 
 From Prepare... on the outcome is decided: it is stored before the first marker is written, and whatever crashes then,
 the markers are written. The producer's epoch tells which process owns the id: each that initializes takes a higher
-one, and what comes with a lower one is fenced. Source: KIP-98, KIP-360, Kafka's TransactionMetadata.
+one, and what comes with a lower one is fenced.
+
+With transaction version 2 each transaction has an epoch of its own: whoever ends it gets the next one, and another
+producer id where epochs are used up. Source: KIP-98, KIP-360, KIP-890, Kafka's TransactionMetadata.
 """
 
 from __future__ import annotations
@@ -55,6 +58,9 @@ class Transaction:
         state: where it stands.
         partitions: what it has written to, by (topic, partition); groups by the partition that holds their offsets.
         started_ms: when the transaction was begun, the last one where that has ended; -1 without one.
+        transaction_version: of that transaction, 1 or 2.
+        previous_producer_id: of one that has ended with the last epoch of a producer id: that id; else -1.
+        next_producer_id: of one that is ending with it: the id that comes after; else -1.
         renewed: the producer id and epoch that its producer gave up for these; None where nobody did, or this cannot
             matter any more. It is not stored.
     """
@@ -67,6 +73,9 @@ class Transaction:
     state: State = State.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
     started_ms: int = -1
+    transaction_version: int = 1
+    previous_producer_id: int = -1
+    next_producer_id: int = -1
     renewed: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
@@ -106,6 +115,11 @@ class Transaction:
             problem = f"{self.transactional_id} is at epoch {self.epoch}, not {epoch}"
             raise KafkaError(Error.PRODUCER_FENCED, problem)
 
+    def holds(self, producer_id: int, epoch: int, partition: TopicPartition) -> bool:
+        """Whether it is open, that producer's in that epoch, and was told of the partition."""
+        is_theirs = (producer_id, epoch) == (self.producer_id, self.epoch)
+        return is_theirs and self.state is State.ONGOING and partition in self.partitions
+
     def check_open(self, producer_id: int, epoch: int, partition: TopicPartition) -> None:
         """Refuse records that are not of its open transaction in a partition that was added to it.
 
@@ -115,8 +129,7 @@ class Transaction:
         try:
             self.check_producer(producer_id, epoch)
         except KafkaError as refusal:
-            fenced = refusal.error is Error.PRODUCER_FENCED
-            raise KafkaError(Error.INVALID_PRODUCER_EPOCH if fenced else refusal.error, refusal.message) from None
+            raise refused_batch(refusal) from None
         if self.state is not State.ONGOING or partition not in self.partitions:
             problem = f"{partition[0]}-{partition[1]} is not in an open transaction of {self.transactional_id}"
             raise KafkaError(Error.INVALID_TXN_STATE, problem)
@@ -132,7 +145,7 @@ class Transaction:
         """A process takes the id over. Its last transaction has ended."""
         return Transaction(self.transactional_id, producer_id, epoch, timeout_ms, now_ms, renewed=renewed)
 
-    def added(self, partitions: Iterable[TopicPartition], now_ms: int) -> Transaction:
+    def added(self, partitions: Iterable[TopicPartition], now_ms: int, transaction_version: int = 1) -> Transaction:
         """Let the transaction, begun if need be, write to more partitions; itself, if it may already.
 
         Raises:
@@ -143,8 +156,18 @@ class Transaction:
         if self.state is State.ONGOING:
             if added <= self.partitions:
                 return self
-            return replace(self, partitions=self.partitions | added, updated_ms=now_ms)
-        return replace(self, state=State.ONGOING, partitions=added, started_ms=now_ms, updated_ms=now_ms, renewed=None)
+            added |= self.partitions
+            return replace(self, partitions=added, updated_ms=now_ms, transaction_version=transaction_version)
+        return replace(
+            self,
+            state=State.ONGOING,
+            partitions=added,
+            started_ms=now_ms,
+            updated_ms=now_ms,
+            transaction_version=transaction_version,
+            previous_producer_id=-1,
+            renewed=None,
+        )
 
     def ended(self, *, commit: bool, now_ms: int) -> Transaction:
         """Decide the outcome; itself, if it had been decided so, and carried out, before.
@@ -160,7 +183,46 @@ class Transaction:
         if self.state is not State.ONGOING:
             problem = f"{self.transactional_id} is {self.state.label}: there is no transaction to end"
             raise KafkaError(Error.INVALID_TXN_STATE, problem)
+        return self._decided(commit=commit, now_ms=now_ms)
+
+    def _decided(self, *, commit: bool, now_ms: int) -> Transaction:
         return replace(self, state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT, updated_ms=now_ms)
+
+    def ended_with_epoch(self, producer_id: int, epoch: int, *, commit: bool, now_ms: int) -> Transaction:
+        """Decide the outcome of a transaction of version 2, whose producer goes on in the next epoch; itself, if that
+        has been done before. An abort may be of nothing (KIP-890).
+
+        An epoch past `LAST_EPOCH` is one that nobody gets: `next_producer_id` comes after it.
+
+        Raises:
+            KafkaError: as `check_producer` and `ended`.
+        """
+        is_again = self._was_ended_by(producer_id, epoch)
+        if self.is_ending or not is_again:
+            self.check_producer(producer_id, epoch + self.is_ending)
+        if self.is_ending or is_again:
+            outcome = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+            if self.state in (outcome, _COMPLETED[outcome]):
+                self.check_not_ending()
+                return self
+        elif self.state is State.ONGOING or not commit:
+            return replace(
+                self._decided(commit=commit, now_ms=now_ms),
+                epoch=epoch + 1,
+                started_ms=self.started_ms if self.state is State.ONGOING else now_ms,
+                transaction_version=2,
+                renewed=(producer_id, epoch),
+            )
+        problem = f"{self.transactional_id} is {self.state.label}: there is no transaction to end so"
+        raise KafkaError(Error.INVALID_TXN_STATE, problem)
+
+    def _was_ended_by(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer in that epoch ended the last transaction, and got the epoch that is the id's now."""
+        if not self.is_complete or self.epoch > LAST_EPOCH:
+            return False
+        if self.previous_producer_id == producer_id and self.epoch == 0:
+            return epoch == LAST_EPOCH
+        return (producer_id, epoch + 1) == (self.producer_id, self.epoch)
 
     def taken_back(self, epoch: int, partitions: Iterable[TopicPartition], now_ms: int) -> Transaction:
         """Abort what partitions hold open in an epoch, up to `epoch`, which its coordinator has forgotten, and with it
@@ -176,13 +238,31 @@ class Transaction:
         )
 
     def fenced(self, now_ms: int, renewed: tuple[int, int] | None = None) -> Transaction:
-        """Abort the open transaction in the name of a higher epoch, which takes it out of its producer's hands."""
+        """Abort the open transaction in the name of a higher epoch, which takes it out of its producer's hands. With
+        transaction version 2 it is the one that its producer would have got by aborting it: as long as nobody else has
+        it, the producer may."""
+        if self.transaction_version > 1:
+            renewed = self.producer_id, self.epoch
         return replace(self.ended(commit=False, now_ms=now_ms), epoch=self.epoch + 1, renewed=renewed)
 
     def completed(self, now_ms: int) -> Transaction:
         """Every partition has been told."""
-        state = _COMPLETED[self.state]
-        return replace(self, state=state, partitions=frozenset(), updated_ms=now_ms)
+        done = replace(self, state=_COMPLETED[self.state], partitions=frozenset(), updated_ms=now_ms)
+        if self.next_producer_id < 0:
+            return done
+        return replace(
+            done,
+            producer_id=self.next_producer_id,
+            epoch=0,
+            previous_producer_id=self.producer_id,
+            next_producer_id=-1,
+        )
+
+
+def refused_batch(refusal: KafkaError) -> KafkaError:
+    """What a producer is told of a batch for which a coordinator refuses it: partitions have no PRODUCER_FENCED."""
+    fenced = refusal.error is Error.PRODUCER_FENCED
+    return KafkaError(Error.INVALID_PRODUCER_EPOCH if fenced else refusal.error, refusal.message)
 
 
 def told_of_transaction(error: KafkaError, version: int, first_with_abortable: int) -> Error:
