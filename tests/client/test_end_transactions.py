@@ -51,7 +51,9 @@ def test_one_request_finds_all_coordinators_and_each_end_is_requested_once(broke
         before = len(broker.requests.select())
         ended = end_transactions(client, begun, commit=True, timeout=SECONDS)
         requests = Counter(request.api for request in broker.requests.select()[before:])
-    assert ended == [ProducerIdentity(one.producer_id, one.producer_epoch, one.transaction_version) for one in begun]
+    assert ended == [
+        ProducerIdentity(one.producer_id, one.producer_epoch + 1, one.transaction_version) for one in begun
+    ]
     assert requests == {"FindCoordinator": 1, "EndTxn": 100}
     wait_until(lambda: set(states(broker.bootstrap, names).values()) == {"CompleteCommit"})
 

@@ -128,6 +128,8 @@ def test_an_error_that_is_raised_again_and_again_does_not_gather_where_it_was_ra
         else:
             kind = ProducerFencedError
             broker = stack.enter_context(Broker(fsync="never"))
+            with Admin(broker.bootstrap) as admin:
+                admin.create_topics([NewTopic("t", num_partitions=1)])
             options = {"transactional_id": "id"}
             producer = stack.enter_context(Producer(broker.bootstrap, **options))  # type: ignore[arg-type]
             producer.init_transactions()

@@ -37,6 +37,64 @@ TRANSACTIONS = (
         "",
     ),
     Defect(
+        "ends-in-its-own-epoch",
+        (
+            Edit(
+                f"{_TRANSACTION}.ended_with_epoch",
+                "epoch=epoch + 1,",
+                "epoch=epoch,",
+            ),
+        ),
+        "a transaction of version 2 ends in its own epoch: what is late is of the next one",
+        ("not-refused", "aborted-read", "partial-transaction"),
+        50,
+        "tests/broker/transactions/test_transaction_version_2.py::test_what_comes_late_is_of_no_later_transaction",
+    ),
+    Defect(
+        "an-end-that-is-sent-again-is-none",
+        (
+            Edit(
+                f"{_TRANSACTION}._was_ended_by",
+                "if not self.is_complete or self.epoch > LAST_EPOCH:",
+                "if self.is_complete or self.epoch > LAST_EPOCH:",
+            ),
+        ),
+        "whoever did not hear that its transaction of version 2 has ended is fenced by that",
+        ("not-refused", "fenced-by-nobody", "failed-for-nothing"),
+        50,
+        "tests/broker/transactions/test_transaction_version_2.py::"
+        "test_an_end_that_is_sent_again_is_answered_as_the_first_after_a_restart_too",
+    ),
+    Defect(
+        "a-decided-commit-hangs",
+        (
+            Edit(
+                "tagwire.broker.transactions.hanging:_is_known",
+                "owner.state is State.PREPARE_ABORT or (owner.is_ending and owner.transaction_version > 1)",
+                "owner.state is State.PREPARE_ABORT",
+            ),
+        ),
+        "a commit of version 2 that was decided when the broker stopped is taken for what hangs, and aborted",
+        ("partial-transaction", "lost-write"),
+        1000,
+        "tests/broker/transactions/test_transaction_requests.py::"
+        "test_a_transaction_whose_outcome_was_decided_is_brought_to_it_after_a_crash",
+    ),
+    Defect(
+        "adds-beside-what-goes-on",
+        (
+            Edit(
+                f"{_COORDINATOR}.add_and_append",
+                "if is_added and not self._serial.is_busy(transactional_id):",
+                "if True:",
+            ),
+        ),
+        "what is written in a transaction of version 2 is not added to it, and refused",
+        ("stuck-transaction", "failed-for-nothing", "not-refused", "unanswered"),
+        20,
+        "tests/broker/transactions/test_transaction_version_2.py",
+    ),
+    Defect(
         "timed-out-not-fenced",
         (
             Edit(

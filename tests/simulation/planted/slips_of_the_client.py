@@ -48,7 +48,7 @@ SLIPS_OF_THE_CLIENT = (
         "commits-one-too-few",
         (
             Edit(
-                "tagwire.client.consuming.consumer_commits:ConsumerCommits.commit_consumed",
+                "tagwire.client.consuming.pending_commit:AutomaticCommit.offsets",
                 "partition: OffsetAndMetadata(*one.consumed)",
                 "partition: OffsetAndMetadata(max(one.consumed.offset - 1, 0), one.consumed.leader_epoch)",
             ),

@@ -13,7 +13,8 @@ from tagwire.client.aio import AsyncAdmin, AsyncClient
 from tagwire.client.metadata import TopicMetadata
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import Record, write
-from tests.simulation.workload.owning import Owner
+from tagwire.rpc.version_gates import END_TXN_TRANSACTION_V2
+from tests.simulation.workload.owning import Owner, batch
 from tests.simulation.workload.probing import (
     NOT_NOW,
     PATIENCE,
@@ -115,7 +116,7 @@ class Foreign(Speaking):
             self.topics = [topic for topic in known if self.stage.topics[topic.name]["kind"] == "steady"]
             for topics, acts in (
                 (known, (self._session, self._taken_again)),
-                (self.topics, (self._numbers, self._window, self._offsets, self._overtaken, self._ends)),
+                (self.topics, (self._numbers, self._window, self._offsets, self._overtaken, self._ends, self._epochs)),
             ):
                 for act in acts if topics else ():
                     topic = self.random.choice(topics)
@@ -273,6 +274,50 @@ class Foreign(Speaking):
                 if answered in NOT_NOW:
                     return
             self._refuses(owner.coordinator, "Produce", f"{at} that has ended", await owner.produce(), *NOT_ADDED)
+
+    async def _epochs(self, topic: TopicMetadata, index: int) -> None:
+        """Of transactions with epochs of their own (version 2) each is begun by what is written to it, what is late is
+        of none, and an end that is sent again is answered as before."""
+        name, leader = "foreign-epochs", topic.partitions[index].leader
+        node = await coordinator_of(self.client, name, 1)
+        told = await self.client.request(
+            messages.ApiVersionsRequest(client_software_name="foreign", client_software_version="1"),
+            node=node,
+            version=3,
+        )
+        highest = {api.api_key: api.max_version for api in told.api_keys}
+        if highest[messages.EndTxnRequest.api_key] < END_TXN_TRANSACTION_V2:
+            return
+        init = messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=int(2000 * PATIENCE))
+        own = await self.said(node, init, name, "NONE")
+        at = f"{topic.name}-{index} in a transaction of version 2"
+
+        async def sent(epoch: int, *answers: str, number: int = 0) -> None:
+            request = produce_request(topic, index, batch(name, own.producer_id, epoch, number), name)
+            about = f"{at}, number {number} in epoch {epoch}"
+            await self.said(leader, request, about, *answers, otherwise=OTHERWISE)
+
+        async def ended(epoch: int, *answers: str, commit: bool) -> None:
+            request = messages.EndTxnRequest(
+                transactional_id=name, producer_id=own.producer_id, producer_epoch=epoch, committed=commit
+            )
+            about = f"{at}, commit={commit} in epoch {epoch}"
+            found = await self.said(node, request, about, *answers)
+            if not found.error_code:
+                told = [found.producer_id, found.producer_epoch]
+                self.holds(node, "EndTxn", f"{about}, what comes after it", told, [own.producer_id, epoch + 1])
+
+        epoch, commit = own.producer_epoch, self.random.random() < 0.5
+        await sent(epoch, "NONE")
+        await ended(epoch, "NONE", commit=commit)
+        await ended(epoch, "NONE", commit=commit)
+        await ended(epoch, NOT_OPEN, commit=not commit)
+        await sent(epoch, "INVALID_PRODUCER_EPOCH", number=1)
+        await sent(epoch + 1, "NONE")
+        await ended(epoch, "PRODUCER_FENCED", commit=commit)
+        await ended(epoch + 1, "NONE", commit=False)
+        await ended(epoch + 2, NOT_OPEN, commit=True)
+        await ended(epoch + 2, "NONE", commit=False)
 
     def _refuses(self, node: int, api: str, about: str, answer: str, *due: str) -> None:
         op = self.history.invoke(

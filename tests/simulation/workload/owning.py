@@ -1,11 +1,14 @@
-"""A transactional producer made of single requests: what a client would never send can be sent, and at any moment."""
+"""A transactional producer made of single requests: what a client would never send can be sent, and at any moment.
+
+Its transactions are of version 1, as those of most clients of other makes.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from tagwire import messages
 from tagwire.client.aio import AsyncClient
@@ -14,6 +17,16 @@ from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record, write
 from tests.simulation.workload.probing import coordinator_of, error_of, produce_request
+
+OF_VERSION_1: Final = {"EndTxn": 3, "Produce": 9, "TxnOffsetCommit": 3}
+"""Of APIs whose newer versions are of transactions of version 2 (KIP-890): one that is not, and that every release
+has."""
+
+
+async def ask_in_version_1(client: AsyncClient, request: Any, node: int) -> Any:
+    """The response to a request about a transaction of version 1."""
+    version = OF_VERSION_1[type(request).__name__.removesuffix("Request")]
+    return await client.request(request, node=node, version=version)
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class Owner:
         answered."""
         data = batch(self.name, self.producer_id, self.epoch, sequence, size, age)
         request = produce_request(self.topic, self.partition, data, self.name)
-        return error_of(await self.client.request(request, node=self.topic.partitions[self.partition].leader))
+        return error_of(await ask_in_version_1(self.client, request, self.topic.partitions[self.partition].leader))
 
     async def commit_offset(self, group: str, offset: int) -> None:
         """Sends a group's offset of the partition with the transaction. Raises as `begun`."""
@@ -93,14 +106,14 @@ class Owner:
             producer_epoch=self.epoch,
             topics=topics,
         )
-        _check(await self.client.request(request, node=await coordinator_of(self.client, group, 0)))
+        _check(await ask_in_version_1(self.client, request, await coordinator_of(self.client, group, 0)))
 
     async def end(self, *, commit: bool) -> str:
         """What was answered to EndTxn."""
         request = messages.EndTxnRequest(
             transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit
         )
-        return error_of(await self.client.request(request, node=self.coordinator))
+        return error_of(await ask_in_version_1(self.client, request, self.coordinator))
 
 
 def batch(name: str, producer_id: int, epoch: int, sequence: int = 0, size: int = 0, age: float = 0.0) -> bytes:

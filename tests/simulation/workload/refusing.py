@@ -15,7 +15,7 @@ from tagwire.client.metadata import TopicMetadata
 from tagwire.errors import Error
 from tagwire.partitions import LATEST, TopicPartition
 from tagwire.records import batch_headers
-from tests.simulation.workload.owning import batch
+from tests.simulation.workload.owning import OF_VERSION_1, batch
 from tests.simulation.workload.probing import NOT_NOW, PATIENCE, REFUSED, Probing, coordinator_of, error_of
 from tests.simulation.workload.stage import Spec, always
 
@@ -194,7 +194,9 @@ class Refusing(Probing):
                 continue
             about = f"{name} in epoch {older}, not {found.producer_epoch}"
             for request in _of_owners(name, found.producer_id, older, topic.name):
-                await self.probe(client, coordinator, request, about, FENCED)
+                # In version 5 whoever had the epoch before may end a transaction once more.
+                version = OF_VERSION_1["EndTxn"] if isinstance(request, messages.EndTxnRequest) else None
+                await self.probe(client, coordinator, request, about, FENCED, version)
             groups = await self._coordinator(client, nodes, NOBODY, GROUP)
             if groups is not None:
                 await self.probe(client, groups, _offsets_of(name, found.producer_id, older, topic.name), about, FENCED)

@@ -12,15 +12,12 @@ from tagwire.partitions import TopicPartition
 from tagwire.records import read
 from tests.simulation.workload.foreign import COMMIT_BY_NAME, REQUEST_S, Enough
 from tests.simulation.workload.foreign_offsets import Committing, commit
-from tests.simulation.workload.owning import Owner
+from tests.simulation.workload.owning import OF_VERSION_1, Owner
 from tests.simulation.workload.probing import PATIENCE, REFUSED, coordinator_of
 from tests.simulation.workload.tidying import OFTEN, ROUND_S, ROUNDS
 
 OFFSETS: Final = "__consumer_offsets"
 GROUP: Final = "foreign-tidied-offsets"
-END_IN_ONE_EPOCH: Final = 3
-"""A version of EndTxn that every release has, and after which a producer goes on in its epoch."""
-
 TRANSACTIONS: Final = 3
 FILLS: Final = 4000
 """Characters of metadata, of which a segment has room for a few."""
@@ -52,7 +49,7 @@ class TidyingOffsets(Committing):
                 committed=self.random.random() < 0.5,
             )
             about = f"{GROUP}, whose transactions follow each other"
-            await self.said(owner.coordinator, end, about, "NONE", version=END_IN_ONE_EPOCH)
+            await self.said(owner.coordinator, end, about, "NONE", version=OF_VERSION_1["EndTxn"])
         at, node = TopicPartition(topic.name, index), await coordinator_of(self.client, GROUP, 0)
         for number in range(ROUNDS * OFTEN):
             for _ in range(AT_ONCE):  # so that what comes first is in a segment that is closed

@@ -24,7 +24,7 @@ from tagwire.broker.record_refusals import RecordsRefusedError
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.session import HangUp
 from tagwire.broker.storage.batch import Appended
-from tagwire.broker.transactions.transaction import refused_batch, told_of_transaction
+from tagwire.broker.transactions.transaction import told_of_adding, told_of_transaction
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.dialects import dialect_of
@@ -142,7 +142,8 @@ async def _settled(begun: Begun) -> Outcome:
         try:
             appending = await asyncio.shield(begun)
         except KafkaError as refusal:
-            return _untried(refused_batch(refusal))
+            told = told_of_adding(refusal)
+            return UntriedError(told.error, told.message)
     else:
         appending = begun
     try:
@@ -151,13 +152,6 @@ async def _settled(begun: Begun) -> Outcome:
         return refusal
     except StorageError as error:
         return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
-
-
-def _untried(refusal: KafkaError) -> UntriedError:
-    """What is told of a coordinator that did not let a batch's partition be added."""
-    if refusal.error is Error.COORDINATOR_NOT_AVAILABLE:  # a leader has no such error
-        return UntriedError(Error.NOT_ENOUGH_REPLICAS, refusal.message)
-    return UntriedError(refusal.error, refusal.message)
 
 
 def _result(

@@ -144,10 +144,9 @@ class Transactions:
             transaction = await self._finish(transaction)
         if transaction.state is State.ONGOING:
             transaction = await self._abort(transaction, owner)
-        next_id, next_epoch = transaction.producer_id, transaction.epoch
-        has_next = owner is not None and owner == transaction.renewed and transaction.transaction_version > 1
-        if not has_next:  # else the end of its transaction has given it another epoch (KIP-890)
-            next_epoch += 1
+        next_id, next_epoch = transaction.producer_id, transaction.epoch + 1
+        if owner is not None and owner == transaction.renewed and transaction.transaction_version > 1:
+            next_epoch = transaction.epoch  # the end of its transaction has given it another one (KIP-890)
         if next_epoch > LAST_EPOCH:
             next_id, next_epoch = await self._producer_ids.take(), 0
         await self._states.store(transaction.initialized(next_id, next_epoch, timeout_ms, self._clock(), owner))

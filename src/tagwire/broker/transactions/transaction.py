@@ -265,6 +265,14 @@ def refused_batch(refusal: KafkaError) -> KafkaError:
     return KafkaError(Error.INVALID_PRODUCER_EPOCH if fenced else refusal.error, refusal.message)
 
 
+def told_of_adding(refusal: KafkaError) -> KafkaError:
+    """What a leader tells of a batch whose partition its coordinator did not add: that it is not there is no error of a
+    leader's."""
+    if refusal.error is Error.COORDINATOR_NOT_AVAILABLE:
+        return KafkaError(Error.NOT_ENOUGH_REPLICAS, refusal.message)
+    return refused_batch(refusal)
+
+
 def told_of_transaction(error: KafkaError, version: int, first_with_abortable: int) -> Error:
     """What a client of `version` is told of what it sent outside of its open transaction: TRANSACTION_ABORTABLE is
     younger than the APIs that respond with it, and INVALID_TXN_STATE ends a producer for good."""
