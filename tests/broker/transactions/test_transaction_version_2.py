@@ -255,6 +255,29 @@ def test_batches_that_are_sent_at_once_begin_a_transaction_and_stand_in_their_or
     assert committed_values(wire, "t", 0) == [b"0", b"1", b"2", b"3", b"4"]
 
 
+def test_partitions_of_one_request_are_added_together(wire, topic):
+    who = initialize(wire)
+    request = messages.ProduceRequest
+    data = write(
+        [Record(None, b"v", timestamp=1000)],
+        producer_id=who.producer_id,
+        producer_epoch=who.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    partitions = [request.PartitionProduceData(index=index, records=data) for index in (0, 1, 7)]
+    message = request(
+        transactional_id="tx",
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[request.TopicProduceData(name="t", partition_data=partitions)],
+    )
+    (response,) = wire.ask(message, 12).responses
+    assert [each.error_code for each in response.partition_responses] == [0, 0, Error.UNKNOWN_TOPIC_OR_PARTITION]
+    values = [record.value.message for record in stored(wire)]
+    assert [[part.partition_ids for part in each.transaction_partitions or ()] for each in values] == [[], [[0, 1]]]
+
+
 def test_what_cannot_be_added_because_of_the_disk_is_worth_another_attempt(broker, wire, topic, monkeypatch):
     monkeypatch.setattr(scheduler, "TRANSACTIONS_EVERY_S", 600.0)
     who = initialize(wire)

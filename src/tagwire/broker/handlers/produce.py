@@ -14,6 +14,9 @@ KIP-98, KIP-467, KIP-890, KIP-951.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
 from tagwire import messages
@@ -39,8 +42,11 @@ Response = messages.ProduceResponse
 
 Outcome = Appended | KafkaError
 
-Begun = asyncio.Future[Appended] | asyncio.Task[asyncio.Future[Appended]] | KafkaError
-"""A batch whose append was begun, or is when a coordinator has agreed, or that is refused."""
+Appending = asyncio.Future[Appended]
+
+Begun = Appending | tuple[asyncio.Task[list[Appending]], int] | KafkaError
+"""A batch whose append was begun; one that is the so-manieth of those that are when their partitions are added to a
+transaction; one that is refused."""
 
 STARTLESS = frozenset(
     {
@@ -66,7 +72,7 @@ async def produce(call: Call[Request]) -> Response | None:
     data = [(topic.name, partition) for topic in request.topic_data for partition in topic.partition_data]
     refusal = _refusal_of_all(request)
     # All are begun before the first is waited for: requests of one connection land in their order, and share a sync.
-    begun = [refusal or _begin(call, topic, partition) for topic, partition in data]
+    begun = _begin(call, [refusal or _prepare(call, topic, partition) for topic, partition in data])
     outcomes = {id(partition): await _settled(outcome) for (_, partition), outcome in zip(data, begun)}
     if request.acks == 0:
         for (topic, partition), outcome in zip(data, outcomes.values()):
@@ -96,7 +102,47 @@ def _refusal_of_all(request: Request) -> KafkaError | None:
     return UntriedError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "records of a transaction need a transactional id")
 
 
-def _begin(call: Call[Request], topic: str, data: Request.PartitionProduceData) -> Begun:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A batch that is about to be appended.
+
+    Attributes:
+        append: begins that. producer: the id and epoch of whose transaction of version 2 it is; None for others.
+    """
+
+    where: TopicPartition
+    append: Callable[[], Appending]
+    producer: tuple[int, int] | None
+
+
+def _begin(call: Call[Request], batches: list[Prepared | KafkaError]) -> list[Begun]:
+    """Begins the appends. Partitions of one producer are added to its transaction together."""
+    begun: dict[int, Begun] = {}
+    in_transactions: dict[tuple[int, int], dict[int, Prepared]] = defaultdict(dict)
+    for number, batch in enumerate(batches):
+        if isinstance(batch, KafkaError):
+            begun[number] = batch
+        elif batch.producer is None:
+            begun[number] = batch.append()
+        else:
+            in_transactions[batch.producer][number] = batch
+    for producer, own in in_transactions.items():
+        appending = call.broker.transactions.add_and_append(
+            call.request.transactional_id or "",
+            *producer,
+            [batch.where for batch in own.values()],
+            partial(_append_all, own.values()),
+        )
+        for at, number in enumerate(own):
+            begun[number] = (appending, at) if isinstance(appending, asyncio.Task) else appending[at]
+    return [begun[number] for number in range(len(batches))]
+
+
+def _append_all(batches: Iterable[Prepared]) -> list[Appending]:
+    return [batch.append() for batch in batches]
+
+
+def _prepare(call: Call[Request], topic: str, data: Request.PartitionProduceData) -> Prepared | KafkaError:
     request, topics = call.request, call.broker.topics
     if request.acks not in (-1, 0, 1):
         return UntriedError(Error.INVALID_REQUIRED_ACKS, f"acks={request.acks} is not -1, 0 or 1")
@@ -123,31 +169,22 @@ def _begin(call: Call[Request], topic: str, data: Request.PartitionProduceData) 
     if spoken is not None or found.config.dialect is not None:
         check = partial(check_for_dialect, records, spoken, check, found.config, call.broker.settings.register)
     header = None if call.version < PRODUCE_TRANSACTION_V2 or spoken is not None else transactional_header(records)
-    if header is None:
-        return partition.append(check)
-    return call.broker.transactions.add_and_append(
-        request.transactional_id or "",
-        header.producer_id,
-        header.producer_epoch,
-        where,
-        lambda: partition.append(check),
-    )
+    producer = None if header is None else (header.producer_id, header.producer_epoch)
+    return Prepared(where, partial(partition.append, check), producer)
 
 
 async def _settled(begun: Begun) -> Outcome:
     if isinstance(begun, KafkaError):
         return begun
-    appending: asyncio.Future[Appended]
-    if isinstance(begun, asyncio.Task):
+    if isinstance(begun, tuple):
+        adding, at = begun
         try:
-            appending = await asyncio.shield(begun)
+            begun = (await asyncio.shield(adding))[at]
         except KafkaError as refusal:
             told = told_of_adding(refusal)
             return UntriedError(told.error, told.message)
-    else:
-        appending = begun
     try:
-        return await appending
+        return await begun
     except KafkaError as refusal:
         return refusal
     except StorageError as error:

@@ -196,26 +196,27 @@ class Transactions:
         transactional_id: str,
         producer_id: int,
         epoch: int,
-        where: TopicPartition,
-        append: Callable[[], asyncio.Future[Appended]],
-    ) -> asyncio.Future[Appended] | asyncio.Task[asyncio.Future[Appended]]:
-        """Append a batch to a partition, which is added to its transaction first: of version 2 (KIP-890).
+        partitions: list[TopicPartition],
+        append: Callable[[], list[asyncio.Future[Appended]]],
+    ) -> list[asyncio.Future[Appended]] | asyncio.Task[list[asyncio.Future[Appended]]]:
+        """Append to partitions, which are added to their transaction first, of version 2 (KIP-890).
 
-        Batches are appended in the order of the calls.
+        What is appended stands in the order of the calls.
 
         Args:
             append: begins that.
 
-        Raises, where the task is awaited:
-            KafkaError: as `add`; nothing is appended.
+        Returns:
+            What `append` does; a task that gives it where they have to be added first. Awaiting that raises KafkaError
+            as `add` does, and nothing is appended then.
         """
         transaction = self._states.get(transactional_id)
-        is_added = transaction is not None and transaction.holds(producer_id, epoch, where)
+        is_added = transaction is not None and transaction.holds(producer_id, epoch, partitions)
         if is_added and not self._serial.is_busy(transactional_id):
             return append()
 
-        async def add_and_append() -> asyncio.Future[Appended]:
-            await self._add(transactional_id, producer_id, epoch, [where], 2)
+        async def add_and_append() -> list[asyncio.Future[Appended]]:
+            await self._add(transactional_id, producer_id, epoch, partitions, 2)
             return append()
 
         return self._serial.submit(transactional_id, add_and_append())

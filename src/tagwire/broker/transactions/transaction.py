@@ -115,10 +115,10 @@ class Transaction:
             problem = f"{self.transactional_id} is at epoch {self.epoch}, not {epoch}"
             raise KafkaError(Error.PRODUCER_FENCED, problem)
 
-    def holds(self, producer_id: int, epoch: int, partition: TopicPartition) -> bool:
-        """Whether it is open, that producer's in that epoch, and was told of the partition."""
+    def holds(self, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether it is open, that producer's in that epoch, and was told of all of the partitions."""
         is_theirs = (producer_id, epoch) == (self.producer_id, self.epoch)
-        return is_theirs and self.state is State.ONGOING and partition in self.partitions
+        return is_theirs and self.state is State.ONGOING and self.partitions.issuperset(partitions)
 
     def check_open(self, producer_id: int, epoch: int, partition: TopicPartition) -> None:
         """Refuse records that are not of its open transaction in a partition that was added to it.
