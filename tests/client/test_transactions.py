@@ -174,6 +174,27 @@ def test_a_producer_fenced_while_it_sends_fails_its_transaction(
     assert read(client, topic, "read_uncommitted") == []
 
 
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+def test_a_producer_fenced_amid_a_block_is_told_so_by_it_where_nothing_else_is_wrong(
+    client: Client, topic: str, name: str, error: type[Exception] | None
+) -> None:
+    with Producer(client, transactional_id=name) as old, Producer(client, transactional_id=name) as new:
+
+        def fenced_in_between() -> None:
+            with old.transaction():
+                new.init_transactions()
+                old.send(topic, b"old").exception(10)
+                if error is not None:
+                    raise error
+
+        old.init_transactions()
+        with pytest.raises(error or ProducerFencedError):
+            fenced_in_between()
+        with pytest.raises(ProducerFencedError):
+            old.begin_transaction()
+    assert read(client, topic, "read_uncommitted") == []
+
+
 def test_a_record_that_fails_fails_its_transaction_alone(client: Client, name: str) -> None:
     topic = f"narrow-{name}"
     Admin(client).create_topics([NewTopic(topic, num_partitions=2, configs={"max.message.bytes": "1000"})])

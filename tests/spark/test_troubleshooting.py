@@ -376,9 +376,12 @@ def fenced(have: Have) -> str:
     with first, second:
         first.init_transactions()
         second.init_transactions()
-        return failed(
-            lambda: first.begin_transaction() or (first.send(have("topic"), b"v") and first.commit_transaction())
-        )
+
+        def send() -> None:
+            with first.transaction():
+                first.send(have("topic"), b"v")
+
+        return failed(send)
 
 
 # Slow ----------------------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ NETWORK = (
         "led-by-nobody-told",
         (
             Edit(
-                "tagwire.broker.handlers.produce:_begin",
+                "tagwire.broker.handlers.produce:_prepare",
                 "if partition.leadership.leader != call.broker.node_id:",
                 "if partition.leadership.leader < 0:",
             ),

@@ -196,6 +196,6 @@ class AsyncProducer(AsyncCoreOwner):
         try:
             yield
             await self.commit_transaction()
-        except BaseException:
-            await self._core.abort_after_error()
+        except BaseException as error:
+            await self._core.abort_after_error(error)
             raise

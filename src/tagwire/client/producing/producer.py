@@ -336,6 +336,6 @@ class Producer(CoreOwner):
         try:
             yield
             self.commit_transaction()
-        except BaseException:
-            completed(self._core.abort_after_error())
+        except BaseException as error:
+            completed(self._core.abort_after_error(error))
             raise

@@ -32,7 +32,14 @@ from tagwire.client.producing.sender import Sender
 from tagwire.client.producing.settings import EncodingSettings
 from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
 from tagwire.client.scheduling import Tasks, Work
-from tagwire.errors import EncodeError, TagwireError, TransactionStateError
+from tagwire.errors import (
+    EncodeError,
+    Error,
+    KafkaError,
+    ProducerFencedError,
+    TagwireError,
+    TransactionStateError,
+)
 from tagwire.kernel.record_writing import as_headers
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
@@ -339,12 +346,20 @@ class ProducerCore(Generic[RecordDelivery]):
             await self._call(lambda deadline: transactions.end(number, commit=False, deadline=deadline), timeout)
         transactions.outcome_told()
 
-    async def abort_after_error(self) -> None:
+    async def abort_after_error(self, raised: BaseException) -> None:
         """Aborts, unless the transaction is beyond that, because of an error that is raised anyway; when that fails
-        too, the coordinator's timeout aborts."""
+        too, the coordinator's timeout aborts.
+
+        Raises:
+            ProducerFencedError: that is what `raised`, a leader's INVALID_PRODUCER_EPOCH, was about: with transaction
+                version 2 no coordinator was asked before.
+        """
         if self._transactions().state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR):
             try:
                 await self.abort_transaction()
+            except ProducerFencedError:
+                if isinstance(raised, KafkaError) and raised.error is Error.INVALID_PRODUCER_EPOCH:
+                    raise
             except TagwireError:
                 return
 
