@@ -11,6 +11,7 @@ from tagwire import messages
 from tagwire.errors import CommitFailedError, Error
 from tagwire.partitions import TopicPartition
 
+from .fake_broker import Late
 from .memory_consumers import MemoryConsumer, Room
 
 AT = TopicPartition("t", 0)
@@ -188,6 +189,28 @@ def test_who_goes_back_has_less_committed_by_itself_than_before(protocol: dict[s
     consumer.call(consumer.core.commit({AT: 20}, 5.0))
     consumer.call(consumer.core.seek(AT, 3))
     room.pass_time(3.0)
+    assert room.committed == {AT: 3}
+
+
+@both_protocols
+@pytest.mark.parametrize("is_automatic", [False, True], ids=["asked for", "automatic"])
+def test_what_was_sent_before_somebody_went_back_does_not_count_as_committed_after_it(
+    protocol: dict[str, Any], is_automatic: bool
+) -> None:
+    room = Room()
+    room.fill(20)
+    consumer = subscribed(room, protocol, auto_commit=True, auto_commit_interval=1.0)
+    consumer.drained(20)
+    room.cluster.script("OffsetCommit", Late(2.0))
+    if is_automatic:
+        consumer.poll()
+    else:
+        commit_later(consumer, {AT: 20})
+    while {0: 20} not in sent_offsets(room):
+        room.pass_time(0.1)
+    consumer.call(consumer.core.seek(AT, 3))
+    assert [record.offset for record in consumer.drained(17)] == list(range(3, 20))  # and done with none of them
+    room.pass_time(5.0)
     assert room.committed == {AT: 3}
 
 

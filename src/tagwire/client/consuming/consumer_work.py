@@ -429,8 +429,7 @@ class ConsumerWork:
     def _begin(self, offsets: Mapping[TopicPartition, GivenPosition]) -> None:
         for partition, offset in offsets.items():
             if (one := self.subscription.assigned.get(partition)) is not None:
-                one.begin_at(*offset)
-                one.committed = None
+                one.seek(*offset)
         for failure in [one for one in self.failures if isinstance(one.error, NoOffsetError)]:
             failure.is_taken = True  # what was asked for before is looked for again, as far as it is still missing
             self.failures.remove(failure)

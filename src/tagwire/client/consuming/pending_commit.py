@@ -46,6 +46,7 @@ class PendingCommit:
         self._assigned = {
             partition: one for partition in offsets if (one := subscription.assigned.get(partition)) is not None
         }
+        self._sought = {partition: one.sought for partition, one in self._assigned.items()}
 
     def owned(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """`offsets`, which may be committed now. Raises CommitFailedError: a partition is not the consumer's any more,
@@ -63,7 +64,7 @@ class PendingCommit:
         """Has the assignments that the commit was asked for under know of it."""
         for partition, one in self._assigned.items():
             if partition in offsets:
-                one.committed = offsets[partition].offset
+                one.note_committed(offsets[partition].offset, self._sought[partition])
 
     def _gone(self) -> set[TopicPartition]:
         membership = self._current_membership()
@@ -84,7 +85,7 @@ class AutomaticCommit:
 
     def __init__(self, subscription: SubscriptionState) -> None:
         self._subscription = subscription
-        self._sent: list[AssignedPartition] = []
+        self._sent: list[tuple[AssignedPartition, object]] = []
 
     @property
     def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
@@ -98,10 +99,11 @@ class AutomaticCommit:
     def owned(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """`offsets`, which are about to be sent."""
         offsets = self.offsets
-        self._sent = [self._subscription.assigned[partition] for partition in offsets]
+        assigned = [self._subscription.assigned[partition] for partition in offsets]
+        self._sent = [(one, one.sought) for one in assigned]
         return offsets
 
     def note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Has the assignments know of it that there were when it was sent."""
-        for one in self._sent:
-            one.committed = offsets[one.partition].offset
+        for one, sought in self._sent:
+            one.note_committed(offsets[one.partition].offset, sought)

@@ -27,7 +27,8 @@ class AssignedPartition:
         fetch_position: how far it is fetched, and given out.
         consumed: up to where the application is done with it: what it was given before its last `poll`. None while it
             is not known where to begin.
-        committed: the offset that this consumer committed last, or found committed; None before.
+        committed: the offset that this consumer committed last, or found committed; None before, and after a seek.
+        sought: another object each time that the application has it go on elsewhere.
         is_located: whether it is known where to begin, or that the end or the beginning is to be looked up.
         is_announced: whether the listener has heard of it; it is not fetched before.
         is_fetched: whether the fetcher has it.
@@ -44,12 +45,14 @@ class AssignedPartition:
         "is_located",
         "is_lost",
         "is_released",
+        "sought",
     )
 
     def __init__(self, partition: TopicPartition, *, is_announced: bool = True) -> None:
         self.fetch_position = FetchPosition(partition)
         self.consumed: GivenPosition | None = None
         self.committed: int | None = None
+        self.sought = object()
         self.is_announced = is_announced
         self.is_located = self.is_fetched = self.is_released = self.is_lost = False
 
@@ -80,6 +83,16 @@ class AssignedPartition:
         self.fetch_position.seek(offset, leader_epoch)
         self.consumed = GivenPosition(offset, leader_epoch)
         self.is_located = True
+
+    def seek(self, offset: int, leader_epoch: int = UNKNOWN) -> None:
+        """`begin_at`, as the application wants it: what was committed before says nothing of what follows."""
+        self.begin_at(offset, leader_epoch)
+        self.committed, self.sought = None, object()
+
+    def note_committed(self, offset: int, sought: object) -> None:
+        """Takes that an offset is committed, unless `seek` was called since: `sought` is of when that was asked for."""
+        if sought is self.sought:
+            self.committed = offset
 
 
 class SubscriptionState:
