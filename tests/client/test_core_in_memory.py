@@ -18,7 +18,7 @@ from tagwire.client.admin.core import AdminCore
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
-from tagwire.client.scheduling import gather, sleep
+from tagwire.client.scheduling import Lock, Tasks, gather, sleep
 from tagwire.client.security import Security
 from tagwire.codec import MessageObject
 from tagwire.errors import AuthenticationError, ConnectError, ConnectionLostError, RequestTimeoutError, TagwireError
@@ -239,6 +239,26 @@ def test_a_connection_has_as_long_as_the_most_patient_waits_for_it() -> None:
         driver.run(client.connection(None, driver.now() + 1))
     assert driver.run(client.connection(None, driver.now() + 25)).is_ready
     assert [state for _, state in driver.trace if state.startswith("RESOLVING")] == ["RESOLVING kafka-0:9092"]
+
+
+def test_a_lock_is_taken_in_the_order_in_which_it_was_wanted() -> None:
+    lock, tasks, taken = Lock(), Tasks(), list[str]()
+
+    async def take(name: str, until: float) -> None:
+        async with lock:
+            taken.append(name)
+            await sleep(until)
+
+    def start(name: str, then: Callable[[], None] = lambda: None) -> None:
+        tasks.start(name, take(name, 1.0), lambda _, error: then())
+
+    start("first", lambda: start("comes as it becomes free"))
+    start("waits")
+    start("gives up")
+    start("waits, too")
+    tasks.stop("gives up")
+    tasks.step(2.0)
+    assert taken == ["first", "waits", "waits, too", "comes as it becomes free"]
 
 
 def test_a_silent_broker_holds_up_nobody_who_waits_for_another() -> None:

@@ -7,6 +7,7 @@ blocks: whoever resumes the coroutines passes the time in (`tagwire.client.block
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -78,20 +79,24 @@ def completed(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 class Lock:
-    """An `async with` block that one coroutine at a time may be in."""
+    """An `async with` block that one coroutine at a time may be in, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._is_taken = False
+        self._turns: deque[object] = deque()  # the first is of the one that is in it
 
     async def __aenter__(self) -> None:
-        while self._is_taken:
-            await Wait(lambda: not self._is_taken, NEVER)
-        self._is_taken = True
+        turn = object()
+        self._turns.append(turn)
+        try:
+            await Wait(lambda: self._turns[0] is turn, NEVER)
+        except BaseException:  # it is ended where it waits
+            self._turns.remove(turn)
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_taken = False
+        self._turns.popleft()
 
 
 @dataclass(slots=True, eq=False)
