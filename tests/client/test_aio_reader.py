@@ -7,14 +7,17 @@ import gc
 import inspect
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any
 
 import pytest
 
-from tagwire.broker import Broker
+from tagwire import messages
+from tagwire.broker import Broker, delay
+from tagwire.broker.interception import Act, Intercepted
 from tagwire.client import Admin, Committed, NewTopic, Producer, Reader
 from tagwire.client.aio import AsyncClient, AsyncProducer, AsyncReader
-from tagwire.errors import ConfigError, ConnectError, DecodeError, KafkaError, SchemaRegistryError, TagwireError
+from tagwire.errors import ConfigError, ConnectError, DecodeError, Error, KafkaError, SchemaRegistryError, TagwireError
 
 from .test_aio_client import Main, run  # noqa: F401
 
@@ -29,6 +32,41 @@ def bootstrap() -> Iterator[str]:
             for number in range(COUNT):
                 producer.send("t", b"%d" % number, partition=number % 3)
         yield broker.bootstrap
+
+
+def put_off(call: Intercepted) -> messages.OffsetCommitResponse | None:
+    """A coordinator that is not ready yet for a commit of offset 10."""
+    kind = messages.OffsetCommitResponse
+    if call.request.topics[0].partitions[0].committed_offset != 10:
+        return None
+    return kind(
+        topics=[
+            kind.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    kind.OffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=Error.COORDINATOR_LOAD_IN_PROGRESS
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in call.request.topics
+        ]
+    )
+
+
+def with_own_broker(
+    run_in_loop: Main, main: Callable[[str], Coroutine[Any, Any, None]], acts: Mapping[str, Act]
+) -> None:
+    """Runs `main` with a broker that has 30 records in "t", and acts so on the first three requests of some APIs."""
+    with Broker(fsync="never", num_partitions=1) as broker:
+        with Producer(broker.bootstrap) as producer:
+            for number in range(30):
+                producer.send("t", b"%d" % number)
+        for api, act in acts.items():
+            broker.intercept(api, act, times=3)
+        run_in_loop(lambda: main(broker.bootstrap))
 
 
 SMALL = {"max_bytes": 4000, "max_partition_bytes": 2000, "batch_rows": 100}
@@ -174,6 +212,39 @@ def test_what_is_committed_is_what_was_given_out(bootstrap: str, run: Main) -> N
             assert (await anext(reader.records())).offset == 42
 
     run(main)
+
+
+def test_commits_of_several_tasks_are_made_in_the_order_in_which_they_were_asked_for(
+    run: Main,  # noqa: F811
+) -> None:
+    late = {"OffsetCommit": put_off}
+
+    async def main(bootstrap: str) -> None:
+        async with AsyncReader(bootstrap, "t", group="g") as reader:
+            records = reader.records()
+            for _ in range(10):
+                await anext(records)
+            first = asyncio.create_task(reader.commit())
+            await asyncio.sleep(0.1)  # and is put off
+            for _ in range(10):
+                await anext(records)
+            await asyncio.gather(first, reader.commit())
+            assert [found.offset for found in (await reader.committed()).values()] == [20]
+
+    with_own_broker(run, main, late)
+
+
+def test_of_several_seeks_the_one_that_was_asked_for_last_counts(run: Main) -> None:  # noqa: F811
+    late = {"ListOffsets": delay(0.3)}
+
+    async def main(bootstrap: str) -> None:
+        async with AsyncReader(bootstrap, {("t", 0): 0}) as reader:
+            first = asyncio.create_task(reader.seek(("t", 0), "latest"))
+            await asyncio.sleep(0.1)  # the end is looked up
+            await asyncio.gather(first, reader.seek(("t", 0), 7))
+            assert reader.position(("t", 0)) == 7
+
+    with_own_broker(run, main, late)
 
 
 def test_a_reader_is_opened_by_whichever_call_comes_first_and_says_what_is_wrong(bootstrap: str, run: Main) -> None:  # noqa: F811

@@ -29,6 +29,7 @@ from tagwire.client.offset_spec import AtTimestamp
 from tagwire.client.offsets import list_offsets
 from tagwire.client.reader_settings import DecodingSettings
 from tagwire.client.record_decoder import decoder_of
+from tagwire.client.scheduling import Lock
 from tagwire.errors import ConfigError, RemoteProtocolError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.records import HeaderSerdes, Record
@@ -51,6 +52,8 @@ class ReaderCore:
         self._buffer = FetchBuffer()
         self._collector = FetchCollector(self._buffer, decoding)
         self._fetcher = Fetcher(network, self._buffer, fetch, decoding.dialect)
+        # Tasks may ask beside each other, and what was asked for last is what counts.
+        self._seeking, self._committing = Lock(), Lock()
 
     @property
     def metrics(self) -> Metrics:
@@ -92,9 +95,10 @@ class ReaderCore:
         if partition not in self._fetcher.positions:
             raise KeyError(partition)
         wanted = {partition: position_of(f"position: {partition}", position)}
-        offset = (await resolved(self._network, wanted, self._settings.isolation, self._settings.group))[partition]
-        self._collector.note_given()
-        self._fetcher.seek(partition, offset)
+        async with self._seeking:
+            offset = (await resolved(self._network, wanted, self._settings.isolation, self._settings.group))[partition]
+            self._collector.note_given()
+            self._fetcher.seek(partition, offset)
 
     async def lag(self) -> dict[TopicPartition, Lag]:
         """As `Reader.lag`."""
@@ -116,7 +120,8 @@ class ReaderCore:
         """As `Reader.commit`."""
         self._collector.note_given()
         given = {partition: _to_commit(position) for partition, position in self._fetcher.positions.items()}
-        await self._admin().alter_group_offsets(self._group(), given if offsets is None else offsets)
+        async with self._committing:
+            await self._admin().alter_group_offsets(self._group(), given if offsets is None else offsets)
 
     def _admin(self) -> AdminCore:
         return AdminCore(self._network, self._settings.isolation)
