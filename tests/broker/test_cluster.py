@@ -283,6 +283,33 @@ def test_a_truncated_partition_has_lost_its_tail_and_goes_on_in_a_new_epoch(clus
         cluster.truncate("t", 0, 1)
 
 
+def test_a_partition_whose_leader_stops_while_it_is_truncated_is_led_by_another(cluster, at, make, monkeypatch):
+    create(at(1), "t", assignments=[[1, 2]])
+    for value in (b"a", b"b"):
+        at(1).produce("t", make.records(value))
+    begun, go_on, truncate = threading.Event(), threading.Event(), cluster.disk.truncate
+
+    def when_it_may(fd, size):
+        begun.set()
+        assert go_on.wait(30)
+        truncate(fd, size)
+
+    monkeypatch.setattr(cluster.disk, "truncate", when_it_may)
+    steps = [
+        threading.Thread(target=cluster.truncate, args=("t", 0, 1)),
+        threading.Thread(target=cluster.stop, args=(1,)),
+    ]
+    steps[0].start()
+    assert begun.wait(30)
+    steps[1].start()
+    wait_until(lambda: 1 not in {node.node_id for node in at(2).metadata().brokers})
+    go_on.set()
+    for step in steps:
+        step.join(30)
+    assert cluster.leader("t", 0) == 2
+    assert at(2).produce("t", make.records(b"c")).error_code == 0
+
+
 def test_a_reader_is_told_at_once_where_the_log_is_not_the_one_that_it_has_read(cluster, at, make):
     create(at(1), "t")
     wire = at(cluster.leader("t", 0))
