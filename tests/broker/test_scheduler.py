@@ -21,7 +21,7 @@ from tagwire.broker.storage.loading import create_log
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.broker.topics import Topics
 from tagwire.errors import Error, KafkaError, StorageError
-from tagwire.records import Record, batch_headers, read, write
+from tagwire.records import BatchOptions, Record, batch_headers, read, write
 
 
 @pytest.fixture
@@ -273,6 +273,40 @@ def test_the_time_of_a_deletion_begins_when_its_own_log_is_compacted(tmp_path, p
         scheduler.compact(topics, data, asyncio.Event())
         horizons = [next(read(one.log.read(0, 10_000))).delete_horizon for one in partitions]
         assert sorted(horizons) == [10_001, 3_610_001]
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
+def test_a_log_that_is_cut_before_its_turn_is_not_compacted_by_what_it_was(tmp_path, pool, monkeypatch):
+    run, turns = Compaction.run, []
+
+    def pending(value, sequence):
+        options = BatchOptions(producer_id=7, producer_epoch=0, base_sequence=sequence, transactional=True)
+        data = memoryview(write([Record(b"k", value, timestamp=1000)], **options))
+        return batch_of(next(batch_headers(data)), data)
+
+    async def scenario(topics, data):
+        loop = asyncio.get_running_loop()
+        configs = {"cleanup.policy": "compact", "segment.bytes": "1024"}
+        partitions = (await topics.create("t", 2, configs)).partitions
+        for partition in partitions:
+            for number in range(30):
+                await partition.append(partial(keyed, b"%d" % number * 20))
+
+        async def cut():
+            await topics.truncate(partitions[1], 1)
+            for number in range(29):
+                await partitions[1].append(partial(pending, b"%d" % number * 20, number))
+
+        def slow(compaction, *given):
+            turns.append(compaction)
+            if len(turns) == 1:  # while the first is compacted
+                asyncio.run_coroutine_threadsafe(cut(), loop).result(30)
+            run(compaction, *given)
+
+        monkeypatch.setattr(Compaction, "run", slow)
+        await asyncio.to_thread(scheduler.compact, topics, data, asyncio.Event())
+        assert next(read(partitions[1].log.read(0, 1000))).base_offset == 0  # what is open may still be aborted
 
     on_topics(tmp_path, pool, Files(), scenario)
 

@@ -51,35 +51,37 @@ def sync(topics: Topics) -> None:
 def compact(topics: Topics, data: DataDirectory, stopping: asyncio.Event) -> None:
     """Compact every log that is due for it, the dirtiest first. Gives up early when `stopping` is set."""
     now_ms = wall_ms()
-    due: list[tuple[Dirt, Partition]] = []
+    due: list[tuple[Dirt, PartitionLog, Partition]] = []
     for partition in topics.partitions():
         if partition.log.config.compacts:
             _try(partition.log, partial(_note_if_due, partition, data, now_ms, due))
-    for dirt, partition in sorted(due, key=lambda found: found[0].ratio, reverse=True):
+    for dirt, log, partition in sorted(due, key=lambda found: found[0].ratio, reverse=True):
         compaction = Compaction(
             data.files,
-            partition.log,
+            log,  # that it was found in: one that was cut since then is another, and is left for the next time
             TopicPartition(partition.topic, partition.index),
             data.cleaned,
             data.gaps,
             stop=partial(_is_over, stopping, partition),
         )
-        if not _try(partition.log, partial(compaction.run, dirt, wall_ms())):
-            partition.log.not_compacted_before = now_ms + COMPACTION_AGAIN_MS
+        if not _try(log, partial(compaction.run, dirt, wall_ms())):
+            log.not_compacted_before = now_ms + COMPACTION_AGAIN_MS
 
 
 def _is_over(stopping: asyncio.Event, partition: Partition) -> bool:
     return stopping.is_set() or partition.deleted
 
 
-def _note_if_due(partition: Partition, data: DataDirectory, now_ms: int, due: list[tuple[Dirt, Partition]]) -> None:
+def _note_if_due(
+    partition: Partition, data: DataDirectory, now_ms: int, due: list[tuple[Dirt, PartitionLog, Partition]]
+) -> None:
     log = partition.log
     if now_ms < log.not_compacted_before:
         return
     log.roll_if_due(now_ms)
     dirt = dirt_of(log, data.cleaned.get(partition.topic, partition.index), now_ms)
     if dirt is not None and (dirt.is_overdue or dirt.ratio > log.config.min_cleanable_dirty_ratio):
-        due.append((dirt, partition))
+        due.append((dirt, log, partition))
 
 
 def save_recovery_points(topics: Topics, data: DataDirectory) -> None:
