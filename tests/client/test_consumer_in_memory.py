@@ -424,6 +424,34 @@ def test_what_went_wrong_with_a_subscription_is_not_raised_of_the_next_though_le
     assert offsets(consumer.drained(10)) == [*range(10)]
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("way", ["subscribe", "assign"])
+def test_what_is_wanted_after_leaving_was_interrupted_is_not_forgotten_when_that_ends(
+    protocol: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room, protocol=protocol)
+    consumer.drained(10)
+    room.cluster.script("OffsetCommit", Late(2.0))  # which leaving waits for
+    consumer.call(consumer.core.commit_async({AT: 5}, None))
+
+    async def interrupted(function: Callable[[], Any], deadline: float) -> None:
+        consumer.core.tasks.start(object(), function(), lambda _, error: None)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(consumer, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.call(consumer.core.unsubscribe())
+    monkeypatch.undo()
+    if way == "subscribe":
+        consumer.call(consumer.core.subscribe("t", None, None))
+    else:
+        consumer.call(consumer.core.assign([AT]))
+    room.pass_time(5.0)
+    assert offsets(consumer.drained(5)) == [*range(5, 10)]
+
+
 def test_a_subscription_that_is_refused_leaves_the_listener_of_the_one_before() -> None:
     class Listening(RebalanceListener):
         def __init__(self) -> None:

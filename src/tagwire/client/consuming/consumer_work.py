@@ -108,6 +108,7 @@ class ConsumerWork:
         self._tasks = tasks
         self._settings = settings
         self._membership: Membership | None = None
+        self._leaving = 0  # how many `leave` are still to forget what is wanted
         self._has_begun = False  # with what goes on for ever
         self._has_more = False  # whether the last step of the tasks may have made more of them ready
         self.breakdown: TagwireError | None = None
@@ -328,6 +329,7 @@ class ConsumerWork:
             raise ConsumerStateError(
                 "a consumer without a group cannot subscribe: give it group=, or assign partitions"
             )
+        await self._left()
         kind = SubscriptionType.AUTO_TOPICS if pattern is None else SubscriptionType.AUTO_PATTERN
         self.subscription.require_kind(kind)
         membership = self._membership or membership_of(self._network, self._settings.group, self)
@@ -337,6 +339,7 @@ class ConsumerWork:
 
     async def assign_by_hand(self, partitions: object, deadline: float, move: Move) -> None:
         """Takes partitions in the place of those before, from any form that `Consumer.assign` takes."""
+        await self._left()
         starts: Mapping[TopicPartition, object] = {}
         if isinstance(partitions, Mapping):
             starts = await by_partition(
@@ -364,11 +367,19 @@ class ConsumerWork:
             leaves: whether the group is told; None as the membership does.
         """
         self._release(list(self.subscription.assigned))
-        await self.commits.finish(deadline)
+        self._leaving += 1
+        try:
+            await self.commits.finish(deadline)
+        finally:
+            self._leaving -= 1
         membership, self._membership = self._membership, None
         self.subscription.unsubscribe()
         if membership is not None:
             await membership.leave(deadline, reason, leaves=leaves)
+
+    async def _left(self) -> None:
+        """Waits until what was wanted before is forgotten: who called `leave` may have given up waiting for it."""
+        await Wait(lambda: not self._leaving, NEVER)
 
     async def rejoin(self, reason: str) -> None:
         """Has the group rebalance. Raises ConsumerStateError where the consumer is no member."""
