@@ -58,6 +58,24 @@ def test_retention_deletes_what_is_too_old_and_an_offline_log_does_not_stop_it(t
     on_topics(tmp_path, pool, Files(), scenario)
 
 
+def test_what_a_topic_is_to_keep_by_now_is_not_deleted_by_what_was_asked_for_before(tmp_path, pool, batch):
+    async def scenario(topics, data):
+        configs = {"segment.bytes": "1024", "retention.ms": "1000"}
+        (partition,) = (await topics.create("t", 1, configs)).partitions
+        for _ in range(3):
+            await partition.append(partial(batch, 1, timestamp=1, size=900))
+        with partition.log._restructuring:  # as compaction does
+            expiring = asyncio.create_task(asyncio.to_thread(scheduler.expire, topics))
+            while partition.log._active.size:  # the segment that is written to is closed first
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
+            await topics.alter("t", {"retention.ms": "-1"})
+        await expiring
+        assert (partition.log.start_offset, partition.log.end_offset) == (0, 3)
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
 def test_recovery_points_are_what_is_on_the_disk(tmp_path, pool, batch):
     async def scenario(topics, data):
         (partition,) = (await topics.create("t", 1, {})).partitions

@@ -125,7 +125,7 @@ class Partition:
         Raises:
             StorageError: the disk refused, or the log is offline.
         """
-        return self.log.delete_before(self.log.expired_before(now_ms), self._remember_start)
+        return self.log.expire(now_ms, self._remember_start)
 
     def _remember_start(self, offset: int) -> None:
         self._starts.raise_to({TopicPartition(self.topic, self.index): offset})

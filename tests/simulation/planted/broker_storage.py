@@ -213,12 +213,12 @@ STORAGE = (
         "retention-takes-the-active-segment",
         (
             Edit(
-                f"{_LOG}.expired_before",
+                f"{_LOG}._expired_before",
                 "closed, config = self.closed_segments(), self.config",
                 "closed, config = self._segments, self.config",
             ),
             Edit(
-                f"{_LOG}.expired_before",
+                f"{_LOG}._expired_before",
                 "too_large = config.retention_bytes >= 0 and surplus >= 0",
                 "too_large = config.retention_bytes >= 0 and surplus + segment.size > 0",
             ),

@@ -54,7 +54,7 @@ SECOND_THOUGHTS = (
         "keeps-a-segment-less",
         (
             Edit(
-                "tagwire.broker.storage.log:PartitionLog.expired_before",
+                "tagwire.broker.storage.log:PartitionLog._expired_before",
                 "            surplus -= segment.size\n"
                 "            too_large = config.retention_bytes >= 0 and surplus >= 0\n",
                 "            too_large = config.retention_bytes >= 0 and surplus > 0\n"

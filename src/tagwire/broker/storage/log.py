@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -186,6 +187,9 @@ class PartitionLog(ReadableLog):
         """
         self.roll_if_due(now_ms)
         self.expire_producers(now_ms)
+        return self._expired_before(now_ms)
+
+    def _expired_before(self, now_ms: int) -> int:
         closed, config = self.closed_segments(), self.config
         surplus = self.size_bytes - config.retention_bytes
         start = self.start_offset
@@ -197,10 +201,18 @@ class PartitionLog(ReadableLog):
             start = segment.next_offset
         return max(start, self.start_offset)
 
-    def delete_before(self, offset: int, remember: Callable[[int], None]) -> int:
+    def expire(self, now_ms: int, remember: Callable[[int], None]) -> int:
+        """Delete whole segments as the topic's retention asks, which may be another by the time that their turn has
+        come; as `expired_before` and `delete_before`."""
+        self.roll_if_due(now_ms)
+        self.expire_producers(now_ms)
+        return self.delete_before(partial(self._expired_before, now_ms), remember)
+
+    def delete_before(self, offset: int | Callable[[], int], remember: Callable[[int], None]) -> int:
         """Start at `offset`, and delete the segments before it; says how many.
 
         Args:
+            offset: or what tells it when nothing else takes segments away any more, nor writes.
             remember: writes down where the log starts. What fails before it returns has changed nothing; files that are
                 left when something fails after it go at the next start.
 
@@ -211,13 +223,14 @@ class PartitionLog(ReadableLog):
             try:
                 with self._writing:
                     self.check_online()
+                    before = offset() if callable(offset) else offset
                     # Of the producers in what is deleted the snapshot after it is all that tells.
-                    if any(each.next_offset <= offset for each in self._unsynced.values() if each is not self._active):
+                    if any(each.next_offset <= before for each in self._unsynced.values() if each is not self._active):
                         self._flush()
-                if is_later := offset > self.start_offset:
-                    remember(offset)
+                if is_later := before > self.start_offset:
+                    remember(before)
                 with self._writing:
-                    self._start = offset if is_later else self._start
+                    self._start = before if is_later else self._start
                     gone = self._take_before_start()
                 for segment in gone:
                     segment.remove()
