@@ -329,6 +329,32 @@ def test_a_log_that_is_cut_before_its_turn_is_not_compacted_by_what_it_was(tmp_p
     on_topics(tmp_path, pool, Files(), scenario)
 
 
+def test_a_log_that_is_not_to_be_compacted_any_more_when_it_has_its_turn_is_not(tmp_path, pool, monkeypatch):
+    run, turns = Compaction.run, []
+
+    async def scenario(topics, data):
+        loop = asyncio.get_running_loop()
+        configs = {"cleanup.policy": "compact", "segment.bytes": "1024"}
+        partitions = [(await topics.create(name, 1, configs)).partitions[0] for name in ("first", "second")]
+        for partition in partitions:
+            for number in range(30):
+                await partition.append(partial(keyed, b"%d" % number * 20))
+
+        def slow(compaction, *given):
+            turns.append(compaction)
+            if len(turns) == 1:  # while the first is compacted
+                altered = topics.alter("second", {"cleanup.policy": "delete"})
+                asyncio.run_coroutine_threadsafe(altered, loop).result(30)
+            run(compaction, *given)
+
+        monkeypatch.setattr(Compaction, "run", slow)
+        await asyncio.to_thread(scheduler.compact, topics, data, asyncio.Event())
+        kept = [next(read(one.log.read(0, 1000))).base_offset for one in partitions]
+        assert kept == [28, 0]
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
 def test_compaction_stops_when_the_broker_does(tmp_path, pool):
     async def scenario(topics, data):
         configs = {"cleanup.policy": "compact", "segment.bytes": "1024"}

@@ -69,7 +69,8 @@ def compact(topics: Topics, data: DataDirectory, stopping: asyncio.Event) -> Non
 
 
 def _is_over(stopping: asyncio.Event, partition: Partition) -> bool:
-    return stopping.is_set() or partition.deleted
+    # As Kafka's LogManager.updateTopicConfig ends it, where a topic is to be compacted no more.
+    return stopping.is_set() or partition.deleted or not partition.log.config.compacts
 
 
 def _note_if_due(
