@@ -7,6 +7,7 @@ import os
 import shutil
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import (
@@ -120,6 +121,26 @@ def test_files_of_one_size_and_time_are_told_apart(old: Certificates, certificat
     replace(old.authority, certificates.authority)
     os.utime(old.authority, ns=(was.st_atime_ns, was.st_mtime_ns))
     assert found.context() is not before
+
+
+def test_what_was_read_before_the_last_change_is_not_used_after_it(
+    old: Certificates, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connections of a client are begun by several threads."""
+    found, read = files(old), ssl.create_default_context
+    newest: list[ssl.SSLContext] = []
+
+    def slow(*args: Any, **options: Any) -> ssl.SSLContext:
+        monkeypatch.undo()
+        context = read(*args, **options)
+        replace(old.authority, certificates.authority)
+        newest.append(found.context())  # as another thread's
+        return context
+
+    os.utime(old.authority, (1, 1))
+    monkeypatch.setattr(ssl, "create_default_context", slow)
+    assert found.context() is newest[0]
+    assert found.context() is newest[0]
 
 
 def test_what_is_wrong_from_the_start_is_refused(old: Certificates) -> None:

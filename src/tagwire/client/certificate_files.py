@@ -63,11 +63,13 @@ class CertificateFiles:
         if seen != self._seen:
             self._seen = seen  # before they are read: what is written meanwhile is another change
             try:
-                self._context = self._made()
+                made = self._made()
             except ConfigError as error:
                 logger.warning("certificates have changed and cannot be read; those from before stay in use: %s", error)
             else:
                 logger.info("certificates have changed; new connections use the new ones")
+                if self._seen is seen:  # else another thread has seen a later change meanwhile
+                    self._context = made
         return self._context
 
     def _look(self) -> _Seen:
