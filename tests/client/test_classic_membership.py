@@ -13,6 +13,10 @@ from tagwire.client.consuming.assignors.range_assignor import RangeAssignor
 from tagwire.client.consuming.assignors.round_robin_assignor import RoundRobinAssignor
 from tagwire.client.consuming.classic_membership import ClassicMembership
 from tagwire.client.consuming.consumer_protocol import Assignment, decode_subscription
+from tagwire.client.consuming.group_settings import GroupSettings
+from tagwire.client.consuming.topic_watch import TopicWatch
+from tagwire.client.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
+from tagwire.client.scheduling import NEVER, Tasks, Wait
 from tagwire.errors import ConfigError, Error, KafkaError, LocalProtocolError, TagwireError
 from tagwire.partitions import TopicPartition
 
@@ -424,6 +428,51 @@ def test_a_pattern_takes_in_topics_that_come_later(scene: ClassicScene) -> None:
     scene.until(lambda: scene.settled(handler))
     scene.cluster.topic("tt", 1)
     scene.until(lambda: handler.owned == ALL | partitions("tt", 0), 30)
+
+
+class Answers:
+    """A network whose metadata comes when a test says so."""
+
+    def __init__(self) -> None:
+        self.given: list[ClusterMetadata | None] = []
+
+    def now(self) -> float:
+        return 0.0
+
+    async def refresh(self, *_: object, **__: object) -> ClusterMetadata | None:
+        number = len(self.given)
+        self.given.append(None)
+        await Wait(lambda: self.given[number] is not None, NEVER)
+        return self.given[number]
+
+
+def described(topic: str, count: int) -> ClusterMetadata:
+    found = {index: PartitionMetadata(index, 0) for index in range(count)}
+    return ClusterMetadata(None, 0, {}, {topic: TopicMetadata(topic, partitions=found)})
+
+
+def test_what_was_told_of_topics_before_the_partitions_were_assigned_is_no_change_after_it() -> None:
+    answers, tasks = Answers(), Tasks()
+    watch = TopicWatch(answers, GroupSettings("g"))  # type: ignore[arg-type]
+    watch.subscribe(frozenset("t"), None)
+    for work in (watch.refresh(9.0), watch.lead(frozenset("t"), 9.0)):
+        tasks.start(object(), work, lambda _, error: None)
+    for number, count in ((1, 4), (0, 3)):
+        answers.given[number] = described("t", count)
+        tasks.step(0.0)
+    assert watch.partitions == partitions("t", *range(4))
+    assert not watch.has_changed
+
+
+def test_what_was_told_of_topics_before_the_subscription_changed_does_not_put_off_the_next_look() -> None:
+    answers, tasks = Answers(), Tasks()
+    watch = TopicWatch(answers, GroupSettings("g"))  # type: ignore[arg-type]
+    watch.subscribe(frozenset("t"), None)
+    tasks.start("before", watch.refresh(9.0), lambda _, error: None)
+    watch.subscribe(frozenset({"t", "later"}), None)
+    answers.given[0] = described("t", 4)
+    tasks.step(0.0)
+    assert watch.refresh_at == 0.0
 
 
 def test_a_pattern_that_is_none_is_refused(scene: ClassicScene) -> None:

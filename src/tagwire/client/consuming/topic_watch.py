@@ -39,6 +39,8 @@ class TopicWatch:
         self._group_topics = _NOTHING  # of all members, while this one leads them
         self._known: TopicRacks = {}
         self._assigned: TopicRacks | None = None  # what partitions were assigned by, while this member leads
+        self._asked = 0  # how often metadata was
+        self._subscribed = object()  # another one for each subscription
 
     @property
     def is_wanted(self) -> bool:
@@ -72,7 +74,7 @@ class TopicWatch:
             self._pattern = None if pattern is None else re.compile(pattern)
         except re.error as error:
             raise ConfigError(f"pattern: {pattern!r}: is no regular expression: {error}") from None
-        self.topics = topics
+        self.topics, self._subscribed = topics, object()
         self.refresh_at = 0.0
 
     def admits(self, topic: str) -> bool:
@@ -84,11 +86,17 @@ class TopicWatch:
         self.topics |= topics
 
     async def refresh(self, deadline: float) -> None:
-        """Looks at metadata anew. Raises as `NetworkClient.refresh`."""
-        if not self.is_wanted:
-            return
-        names = None if self._pattern is not None else self.topics | self._group_topics
-        cluster = await self._network.refresh(names, deadline, allow_auto_create=self._settings.allow_auto_create)
+        """Looks at metadata anew; again where the subscription is another one meanwhile. Raises as
+        `NetworkClient.refresh`."""
+        subscribed = None
+        while subscribed is not self._subscribed:
+            if not self.is_wanted:
+                return
+            subscribed = self._subscribed
+            names = None if self._pattern is not None else self.topics | self._group_topics
+            asked, cluster = await self._ask(names, deadline)
+            if asked != self._asked:
+                return  # it was asked for anew meanwhile, and this tells of before
         if self._pattern is not None:
             self.topics = frozenset(name for name in cluster.topics if self._is_matched(cluster, name))
         self._take(cluster)
@@ -96,8 +104,7 @@ class TopicWatch:
     async def lead(self, topics: frozenset[str], deadline: float) -> TopicRacks:
         """The topics of all members, whose changes matter from now on. Raises as `refresh`."""
         self._group_topics = topics
-        names = self.topics | topics
-        cluster = await self._network.refresh(names, deadline, allow_auto_create=self._settings.allow_auto_create)
+        _, cluster = await self._ask(self.topics | topics, deadline)
         self._take(cluster)
         self._assigned = self._known
         return topic_racks(cluster)
@@ -105,6 +112,12 @@ class TopicWatch:
     def follow(self) -> None:
         """This member leads no more."""
         self._group_topics, self._assigned = _NOTHING, None
+
+    async def _ask(self, names: frozenset[str] | None, deadline: float) -> tuple[int, ClusterMetadata]:
+        """The metadata of topics, and which request told it."""
+        self._asked += 1
+        asked, creates = self._asked, self._settings.allow_auto_create
+        return asked, await self._network.refresh(names, deadline, allow_auto_create=creates)
 
     def _take(self, cluster: ClusterMetadata) -> None:
         self._known = self._snapshot(cluster)
