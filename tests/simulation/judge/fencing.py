@@ -9,7 +9,8 @@ from tests.simulation.history import Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly
 from tests.simulation.judge.facts import Facts
 
-FENCED: Final = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
+FENCED: Final = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE")
+"""The last of these where a transaction of version 2 is to be committed that was aborted."""
 
 CALLS: Final = ("send_offsets", "commit_transaction", "abort_transaction")
 """What is asked of a coordinator: a batch may be late, and of an epoch that its producer has left by itself."""

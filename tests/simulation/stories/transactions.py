@@ -363,10 +363,10 @@ def _owned(story, process="p", epoch=0):
     story.call(process, "init_producer", "ok", {"producer_id": 1, "epoch": epoch}, **asked)
 
 
-def _refused(story, code="PRODUCER_FENCED"):
+def _refused(story, code="PRODUCER_FENCED", after=1):
     error = {"type": "tagwire.errors.KafkaError", "code": code, "message": "another one has it"}
     story.call("p", "begin", transaction="t1", transactional_id="id")
-    story.wait(1)
+    story.wait(after)
     story.call("p", "commit_transaction", "info", {"error": error}, transaction="t1", transactional_id="id")
 
 
@@ -404,6 +404,18 @@ def _who_asked_at_the_same_time_may_have_been_first(story):
 def _who_is_alone_is_fenced(story):
     _owned(story)
     _refused(story)
+
+
+@planted("fenced-by-nobody")
+def _who_is_alone_and_fast_is_told_that_there_is_no_transaction_to_commit(story):
+    _owned(story)
+    _refused(story, "INVALID_TXN_STATE")
+
+
+@innocent
+def who_is_alone_and_slow_is_told_that_there_is_no_transaction_to_commit(story):
+    _owned(story)
+    _refused(story, "INVALID_TXN_STATE", after=60)
 
 
 @innocent

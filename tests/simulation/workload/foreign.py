@@ -286,7 +286,7 @@ class Foreign(Speaking):
             version=3,
         )
         highest = {api.api_key: api.max_version for api in told.api_keys}
-        if highest[messages.EndTxnRequest.api_key] < END_TXN_TRANSACTION_V2:
+        if highest.get(messages.EndTxnRequest.api_key, 0) < END_TXN_TRANSACTION_V2:
             return
         init = messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=int(2000 * PATIENCE))
         own = await self.said(node, init, name, "NONE")
