@@ -212,9 +212,10 @@ def failed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
 
 
 def _was_open_for_long(facts: Facts, call: Operation) -> bool:
-    """Whether a commit may be of what was aborted for its age: so that is told with transactions of version 2."""
+    """Whether a call may be about what was aborted for its age: a commit is told so with transactions of version 2, and
+    whatever comes after it the same."""
     transaction = facts.transactions.get(call.value.get("transaction") or "")
-    if transaction is None or transaction.begin is None or call.f != "commit_transaction":
+    if transaction is None or transaction.begin is None:
         return False
     return call.ended - transaction.begin.began >= OPEN_LONG_S
 
