@@ -183,6 +183,25 @@ def test_who_did_not_hear_of_the_end_is_given_the_epoch_that_came_of_it(wire, to
     assert identity(initialize(wire, producer_id=who.producer_id, epoch=who.producer_epoch)) == identity(after)
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_who_was_fenced_is_not_given_the_epoch_of_whoever_ended_a_transaction_of_version_1(wire, topic, commit):
+    fenced = initialize(wire)
+    owner = initialize(wire)
+    assert add(wire, owner, 0) is Error.NONE
+    assert end_2(wire, fenced, commit) is Error.PRODUCER_FENCED
+    assert end(wire, owner, commit) is Error.NONE
+    assert end_2(wire, fenced, commit) is Error.PRODUCER_FENCED
+
+
+def test_who_was_fenced_is_not_given_the_epoch_in_which_another_ended_as_of_version_1_what_it_began(wire, topic):
+    fenced = initialize(wire)
+    owner = initialize(wire)
+    assert send_2(wire, owner, 0, b"a") is Error.NONE
+    assert end(wire, owner) is Error.NONE
+    assert end_2(wire, fenced) is Error.PRODUCER_FENCED
+    assert seen(wire) == [b"a"]
+
+
 def test_where_epochs_are_used_up_another_producer_id_comes_after(tmp_path, connect, short_lived_ids):
     with Broker(tmp_path / "data") as broker:
         wire = connect(broker.bootstrap)
@@ -332,6 +351,14 @@ def test_while_it_ends_whoever_ends_it_again_waits_and_whoever_ends_it_otherwise
         ending.ended_with_epoch(5, 4, commit=commit, now_ms=400)
     done = ending.completed(400)
     assert done.ended_with_epoch(5, 3, commit=commit, now_ms=500) is done
+
+
+def test_the_end_of_version_1_is_in_the_epoch_of_its_producer():
+    ending = OPEN.ended(commit=True, now_ms=300)
+    with pytest.raises(KafkaError, match="PRODUCER_FENCED"):
+        ending.ended_with_epoch(5, 2, commit=False, now_ms=400)
+    with pytest.raises(KafkaError, match="CONCURRENT_TRANSACTIONS"):
+        ending.ended_with_epoch(5, 3, commit=True, now_ms=400)
 
 
 def test_a_transaction_of_the_last_epoch_ends_with_another_producer_id():

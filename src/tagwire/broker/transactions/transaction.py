@@ -58,7 +58,7 @@ class Transaction:
         state: where it stands.
         partitions: what it has written to, by (topic, partition); groups by the partition that holds their offsets.
         started_ms: when the transaction was begun, the last one where that has ended; -1 without one.
-        transaction_version: of that transaction, 1 or 2.
+        transaction_version: of that transaction, or of the request that has ended it, 1 or 2.
         previous_producer_id: of one that has ended with the last epoch of a producer id: that id; else -1.
         next_producer_id: of one that is ending with it: the id that comes after; else -1.
         renewed: the producer id and epoch that its producer gave up for these; None where nobody did, or this cannot
@@ -183,10 +183,15 @@ class Transaction:
         if self.state is not State.ONGOING:
             problem = f"{self.transactional_id} is {self.state.label}: there is no transaction to end"
             raise KafkaError(Error.INVALID_TXN_STATE, problem)
-        return self._decided(commit=commit, now_ms=now_ms)
+        return self._decided(commit=commit, now_ms=now_ms, transaction_version=1)
 
-    def _decided(self, *, commit: bool, now_ms: int) -> Transaction:
-        return replace(self, state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT, updated_ms=now_ms)
+    def _decided(self, *, commit: bool, now_ms: int, transaction_version: int) -> Transaction:
+        return replace(
+            self,
+            state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT,
+            updated_ms=now_ms,
+            transaction_version=transaction_version,
+        )
 
     def ended_with_epoch(self, producer_id: int, epoch: int, *, commit: bool, now_ms: int) -> Transaction:
         """Decide the outcome of a transaction of version 2, whose producer goes on in the next epoch; itself, if that
@@ -199,7 +204,8 @@ class Transaction:
         """
         is_again = self._was_ended_by(producer_id, epoch)
         if self.is_ending or not is_again:
-            self.check_producer(producer_id, epoch + self.is_ending)
+            is_next_due = self.is_ending and self.transaction_version > 1
+            self.check_producer(producer_id, epoch + is_next_due)
         if self.is_ending or is_again:
             outcome = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
             if self.state in (outcome, _COMPLETED[outcome]):
@@ -207,18 +213,18 @@ class Transaction:
                 return self
         elif self.state is State.ONGOING or not commit:
             return replace(
-                self._decided(commit=commit, now_ms=now_ms),
+                self._decided(commit=commit, now_ms=now_ms, transaction_version=2),
                 epoch=epoch + 1,
                 started_ms=self.started_ms if self.state is State.ONGOING else now_ms,
-                transaction_version=2,
                 renewed=(producer_id, epoch),
             )
         problem = f"{self.transactional_id} is {self.state.label}: there is no transaction to end so"
         raise KafkaError(Error.INVALID_TXN_STATE, problem)
 
     def _was_ended_by(self, producer_id: int, epoch: int) -> bool:
-        """Whether the producer in that epoch ended the last transaction, and got the epoch that is the id's now."""
-        if not self.is_complete or self.epoch > LAST_EPOCH:
+        """Whether the producer in that epoch ended the last transaction, and got the epoch that is the id's now: one of
+        version 1 is ended in the epoch of its own producer, and the one before it is of somebody who was fenced."""
+        if not self.is_complete or self.transaction_version == 1 or self.epoch > LAST_EPOCH:
             return False
         if self.previous_producer_id == producer_id and self.epoch == 0:
             return epoch == LAST_EPOCH
@@ -243,7 +249,12 @@ class Transaction:
         it, the producer may."""
         if self.transaction_version > 1:
             renewed = self.producer_id, self.epoch
-        return replace(self.ended(commit=False, now_ms=now_ms), epoch=self.epoch + 1, renewed=renewed)
+        return replace(
+            self.ended(commit=False, now_ms=now_ms),
+            epoch=self.epoch + 1,
+            transaction_version=self.transaction_version,
+            renewed=renewed,
+        )
 
     def completed(self, now_ms: int) -> Transaction:
         """Every partition has been told."""
