@@ -17,6 +17,7 @@ from tagwire.records.internal_topics import TRANSACTIONS
 from ...limits import wait_until
 from ..asking import commit_in_transaction, committed, committed_values
 from .test_transaction_requests import add, describe, end, initialize, send
+from .test_transaction_version_2 import end_2, send_2
 
 STATES = f"{TRANSACTIONS}-0"
 
@@ -128,6 +129,20 @@ def test_what_an_older_epoch_left_is_not_part_of_the_transaction_that_is_open(wi
     assert (committed_values(wire, "t", 0), committed_values(wire, "t", 1)) == (
         ([b"new"], []) if same else ([], [b"new"])
     )
+
+
+def test_who_ends_what_its_coordinator_has_forgotten_is_not_given_an_epoch_that_another_may_have(wire, files, connect):
+    first = initialize(wire)
+    assert send_2(wire, first, 0, b"a") is Error.NONE
+    second = end_2(wire, first)
+    files.keep("the second transaction")
+    assert send_2(wire, second, 0, b"b") is Error.NONE
+    third = end_2(wire, second)
+    another = initialize(wire)
+    wire = files.start(connect, **{STATES: "the second transaction"})
+    wait_until(lambda: describe(wire).transaction_state == "CompleteAbort")
+    assert describe(wire).producer_epoch == another.producer_epoch
+    assert end_2(wire, third, commit=False) is Error.PRODUCER_FENCED
 
 
 def test_offsets_of_a_transaction_that_was_forgotten_are_not_pending_for_ever(wire, files, connect):

@@ -232,7 +232,8 @@ class Transaction:
 
     def taken_back(self, epoch: int, partitions: Iterable[TopicPartition], now_ms: int) -> Transaction:
         """Abort what partitions hold open in an epoch, up to `epoch`, which its coordinator has forgotten, and with it
-        what may be of the same transaction; whoever wrote it is fenced."""
+        what may be of the same transaction; whoever wrote it is fenced, also where its version is 2: the epoch after
+        it may have been given to another."""
         return replace(
             self,
             state=State.PREPARE_ABORT,
@@ -240,6 +241,9 @@ class Transaction:
             partitions=self.partitions | frozenset(partitions),
             started_ms=self.started_ms if self.state is State.ONGOING or self.is_ending else now_ms,
             updated_ms=now_ms,
+            transaction_version=1,
+            previous_producer_id=-1,
+            next_producer_id=-1,
             renewed=None,
         )
 
