@@ -134,6 +134,17 @@ def test_offsets_are_committed_with_the_transaction_or_not_at_all(client: Client
     assert {at: found.offset for at, found in admin.group_offsets(group).items()} == {(topic, 0): 7}
 
 
+def test_offsets_of_no_partition_begin_no_transaction(client: Client, topic: str, name: str) -> None:
+    with Producer(client, transactional_id=name) as producer:
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send_offsets({}, f"group-{name}")
+        with producer.transaction():
+            producer.send(topic, b"v")
+            producer.send_offsets({}, f"group-{name}")
+    assert read(client, topic) == [b"v"]
+
+
 def test_whoever_takes_the_id_over_ends_what_was_open_and_fences(client: Client, topic: str, name: str) -> None:
     with Producer(client, transactional_id=name) as old:
         old.init_transactions()

@@ -319,6 +319,8 @@ class ProducerCore(Generic[RecordDelivery]):
             for partition, offset in arguments.by_topic_partition("offsets", offsets, "42").items()
         }
         member = group if isinstance(group, GroupMetadata) else GroupMetadata(arguments.name("group", group))
+        if not wanted:
+            return  # no coordinator would add the group, and with nothing else in it there is no transaction to commit
         with self.sender.metrics.timed("txn-send-offsets"):
             await self._call(lambda deadline: transactions.commit_offsets(number, wanted, member, deadline), None)
 
