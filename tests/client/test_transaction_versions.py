@@ -9,7 +9,8 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Producer
-from tagwire.errors import Error, KafkaError, ProducerFencedError
+from tagwire.errors import Error, KafkaError, ProducerFencedError, UnsupportedVersionError
+from tagwire.spec.api_keys import ApiKey
 
 from .fake_broker import FakeCluster, FakePartition, LostResponse
 from .produce_responses import TRANSACTIONS, added, committed, coordinated_by, refusing, responding
@@ -194,3 +195,15 @@ def test_a_cluster_may_settle_on_version_2_between_transactions(cluster: FakeClu
                 producer.send("t", b"v", partition=0)
     assert cluster.requested_versions("EndTxn") == [4, 4, 5]
     assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_offsets_of_version_2_are_not_left_with_a_coordinator_that_would_not_add_them(cluster: FakeCluster) -> None:
+    Coordinator(cluster, 2)
+    cluster.serve({ApiKey.TXN_OFFSET_COMMIT: (0, 4)}, {})
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        with pytest.raises(UnsupportedVersionError, match="TxnOffsetCommit"):
+            producer.send_offsets({("t", 0): 1}, "g")
+        producer.close(abort=False)
+    assert cluster.requests("TxnOffsetCommit") == []

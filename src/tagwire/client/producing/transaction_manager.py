@@ -385,7 +385,7 @@ class TransactionManager(NonIdempotent):
                 )
             self._is_started = True
             await self._groups.setdefault(group.group, CoordinatorClient(self._network, GROUP, group.group)).send(
-                lambda connection: self._offset_commit(offsets, group),
+                lambda connection: self._offset_commit(connection, offsets, group),
                 lambda response: _codes(
                     offsets,
                     (
@@ -402,9 +402,15 @@ class TransactionManager(NonIdempotent):
             raise self._transition_to_error(error) from error
 
     def _offset_commit(
-        self, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata
+        self, connection: BrokerConnection, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata
     ) -> messages.TxnOffsetCommitRequest:
         kind = messages.TxnOffsetCommitRequest
+        version = connection.version(kind.api_key)
+        if self.transaction_version > 1 and version < TXN_OFFSET_COMMIT_TRANSACTION_V2:  # no end would come to them
+            raise UnsupportedVersionError(
+                f"{connection.broker}: TxnOffsetCommit v{version} cannot take part in a transaction of a cluster whose "
+                f"{FEATURE} is 2"
+            )
         topics: dict[str, list[messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition]] = defaultdict(list)
         for tp, (offset, leader_epoch, metadata) in offsets.items():
             topics[tp.topic].append(
