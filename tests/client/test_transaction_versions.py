@@ -9,7 +9,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Producer
-from tagwire.errors import Error, KafkaError, ProducerFencedError, UnsupportedVersionError
+from tagwire.errors import Error, KafkaError, ProducerFencedError, TagwireError, UnsupportedVersionError
 from tagwire.spec.api_keys import ApiKey
 
 from .fake_broker import FakeCluster, FakePartition, LostResponse
@@ -207,3 +207,21 @@ def test_offsets_of_version_2_are_not_left_with_a_coordinator_that_would_not_add
             producer.send_offsets({("t", 0): 1}, "g")
         producer.close(abort=False)
     assert cluster.requests("TxnOffsetCommit") == []
+
+
+def test_what_was_not_even_sent_with_version_2_has_the_numbers_go_on_from_version_1(cluster: FakeCluster) -> None:
+    coordinator = Coordinator(cluster, 1)
+    with Producer(cluster.bootstrap, transactional_id="x", timeout=0.3, linger=0) as producer:
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send("t", b"a", partition=0).result(10)
+            coordinator.version = 2
+            cluster.brokers[0].drop()  # it is told on the next connection
+        assert producer.identity.transaction_version == 2
+        cluster.brokers[0].stop()
+        with pytest.raises(TagwireError), producer.transaction():
+            producer.send("t", b"b", partition=0)
+        cluster.brokers[0].start()
+        with producer.transaction():
+            producer.send("t", b"c", partition=0)
+    assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1)]

@@ -296,8 +296,10 @@ class TransactionManager(NonIdempotent):
         )
 
     def handle_failed_batch(self, queue: PartitionQueue, error: TagwireError) -> TagwireError:
-        queue.sequences.must_reset = True
-        self._epoch_bump_required = True
+        # With version 2 the end gives another epoch. Where there is none, since nothing was sent, the numbers go on.
+        if self.transaction_version == 1 or self._is_started:
+            queue.sequences.must_reset = True
+            self._epoch_bump_required = True
         return (
             self._transition_to_error(error, FATAL_OF_PRODUCE)
             if self.state is TransactionState.IN_TRANSACTION
