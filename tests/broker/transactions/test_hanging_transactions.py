@@ -195,6 +195,51 @@ def test_nothing_is_added_to_a_transaction_before_what_hangs_is_aborted(wire, fi
     assert not is_stable(wire)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_an_older_epoch_left_is_not_committed_while_the_disk_keeps_it_from_being_aborted(
+    wire, files, connect, monkeypatch, version
+):
+    older = initialize(wire)
+    assert add(wire, older, 0) is Error.NONE
+    assert send(wire, older, 0, b"old") is Error.NONE
+    files.keep("before its marker")
+    assert end(wire, older, commit=False) is Error.NONE
+    who = initialize(wire)
+    assert add(wire, who, 0) is Error.NONE
+    refuses_at_the_start(files, monkeypatch, 1)
+    monkeypatch.setattr(scheduler, "TRANSACTIONS_EVERY_S", 600.0)
+    wire = files.start(connect, **{"t-0": "before its marker"})
+    if version == 1:
+        assert send(wire, who, 0, b"new") is Error.NOT_ENOUGH_REPLICAS
+        assert end(wire, who) is Error.CONCURRENT_TRANSACTIONS
+    else:
+        refusals = Error.NOT_ENOUGH_REPLICAS, Error.CONCURRENT_TRANSACTIONS
+        assert send_2(wire, who, 0, b"new") in refusals
+        assert end_2(wire, who) is Error.CONCURRENT_TRANSACTIONS
+    assert committed_values(wire, "t", 0) == []
+
+
+def test_what_is_decided_is_not_carried_out_before_what_an_older_epoch_left_is_aborted(
+    wire, files, broker, connect, monkeypatch
+):
+    older = initialize(wire)
+    assert add(wire, older, 0) is Error.NONE
+    assert send(wire, older, 0, b"old") is Error.NONE
+    files.keep("before its marker")
+    assert end(wire, older, commit=False) is Error.NONE
+    who = initialize(wire)
+    assert add(wire, who, 0, 1) == [Error.NONE] * 2
+    assert send(wire, who, 0, b"new", partition=1) is Error.NONE
+    broker.disk.fail("sync", times=1)
+    assert send(wire, who, 1, b"lost", partition=1) is Error.KAFKA_STORAGE_ERROR  # it is offline from then on
+    assert end(wire, who) is Error.COORDINATOR_NOT_AVAILABLE
+    monkeypatch.setattr(scheduler, "TRANSACTIONS_EVERY_S", 0.05)
+    refuses_at_the_start(files, monkeypatch, 1)
+    wire = files.start(connect, **{"t-0": "before its marker"})
+    wait_until(lambda: describe(wire).transaction_state == "CompleteCommit")
+    assert (committed_values(wire, "t", 0), committed_values(wire, "t", 1)) == ([], [b"new"])
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_transaction_that_its_coordinator_knows_goes_on_after_a_kill(wire, files, connect, commit):
     who = initialize(wire)

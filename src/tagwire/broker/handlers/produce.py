@@ -27,7 +27,7 @@ from tagwire.broker.record_refusals import RecordsRefusedError
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.session import HangUp
 from tagwire.broker.storage.batch import Appended
-from tagwire.broker.transactions.transaction import told_of_adding, told_of_transaction
+from tagwire.broker.transactions.transaction import told_by_leader, told_of_transaction
 from tagwire.errors import Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.dialects import dialect_of
@@ -161,7 +161,7 @@ def _prepare(call: Call[Request], topic: str, data: Request.PartitionProduceData
         try:
             call.broker.transactions.check_batch(request.transactional_id, producer_id, epoch, where)
         except KafkaError as refusal:
-            error = told_of_transaction(refusal, call.version, PRODUCE_TRANSACTION_ABORTABLE)
+            error = told_of_transaction(told_by_leader(refusal), call.version, PRODUCE_TRANSACTION_ABORTABLE)
             raise UntriedError(error, refusal.message) from None
 
     check = partial(check_batch, records, call.version, found.config, check_transaction)
@@ -181,7 +181,7 @@ async def _settled(begun: Begun) -> Outcome:
         try:
             begun = (await asyncio.shield(adding))[at]
         except KafkaError as refusal:
-            told = told_of_adding(refusal)
+            told = told_by_leader(refusal)
             return UntriedError(told.error, told.message)
     try:
         return await begun

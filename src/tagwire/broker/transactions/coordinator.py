@@ -180,9 +180,7 @@ class Transactions:
         transaction_version: int,
     ) -> None:
         transaction = self._owned(transactional_id, producer_id, epoch)
-        if producer_id in self._hanging:
-            problem = f"what producer {producer_id} left open is not aborted yet"
-            raise KafkaError(Error.CONCURRENT_TRANSACTIONS, problem)
+        self._check_nothing_hangs(producer_id)
         following = transaction.added(partitions, self._clock(), transaction_version)
         if following is not transaction:
             await self._states.store(following)
@@ -225,7 +223,8 @@ class Transactions:
         """Commit or abort a transaction; readers see the outcome when this returns.
 
         Raises:
-            KafkaError: as `Transaction.check_producer` and `ended`; COORDINATOR_NOT_AVAILABLE.
+            KafkaError: as `Transaction.check_producer` and `ended`; CONCURRENT_TRANSACTIONS, as `add`;
+                COORDINATOR_NOT_AVAILABLE.
         """
         await self._serial.run(transactional_id, self._end(transactional_id, producer_id, epoch, commit))
 
@@ -233,6 +232,7 @@ class Transactions:
         transaction = self._owned(transactional_id, producer_id, epoch)
         following = transaction.ended(commit=commit, now_ms=self._clock())
         if following is not transaction:
+            self._check_nothing_hangs(transaction.producer_id)
             await self._finish(await self._states.store(following))
 
     async def end_with_epoch(
@@ -241,7 +241,7 @@ class Transactions:
         """As `end`, of a transaction of version 2: the producer id and epoch that its producer goes on with (KIP-890).
 
         Raises:
-            KafkaError: as `Transaction.ended_with_epoch`; COORDINATOR_NOT_AVAILABLE.
+            KafkaError: as `Transaction.ended_with_epoch`; CONCURRENT_TRANSACTIONS, as `add`; COORDINATOR_NOT_AVAILABLE.
         """
         return await self._serial.run(
             transactional_id, self._end_with_epoch(transactional_id, producer_id, epoch, commit)
@@ -253,6 +253,7 @@ class Transactions:
         transaction = self._existing(transactional_id)
         following = transaction.ended_with_epoch(producer_id, epoch, commit=commit, now_ms=self._clock())
         if following is not transaction:
+            self._check_nothing_hangs(transaction.producer_id)
             if following.epoch > LAST_EPOCH:
                 following = replace(following, next_producer_id=await self._producer_ids.take())
             following = await self._finish(await self._states.store(following))
@@ -265,7 +266,8 @@ class Transactions:
         may ask.
 
         Raises:
-            KafkaError: as `Transaction.check_open`; INVALID_PRODUCER_ID_MAPPING for an id that does not exist.
+            KafkaError: as `Transaction.check_open`; INVALID_PRODUCER_ID_MAPPING for an id that does not exist;
+                COORDINATOR_LOAD_IN_PROGRESS while something of the producer hangs.
         """
         name = transactional_id or ""
         # What is being stored may end the transaction: no batch may slip in between that and its marker. It is looked
@@ -276,6 +278,8 @@ class Transactions:
         transaction.check_open(producer_id, epoch, partition)
         if coming is not None:
             coming.check_open(producer_id, epoch, partition)
+        if producer_id in self._hanging:  # it would become part of the same transaction
+            raise KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS, _not_aborted_yet(producer_id))
 
     # Timeouts ----------------------------------------------------------------------------------------------------
 
@@ -318,6 +322,11 @@ class Transactions:
 
     # Hanging transactions ------------------------------------------------------------------------------------------
 
+    def _check_nothing_hangs(self, producer_id: int) -> None:
+        """Refuse what would have a share in what hangs of a producer, or commit it: CONCURRENT_TRANSACTIONS."""
+        if producer_id in self._hanging:
+            raise KafkaError(Error.CONCURRENT_TRANSACTIONS, _not_aborted_yet(producer_id))
+
     def _by_producer(self) -> dict[int, Transaction]:
         return {transaction.producer_id: transaction for transaction in self}
 
@@ -335,9 +344,7 @@ class Transactions:
         if owner is not None and owner.producer_id == producer_id and owner.epoch <= hanging.epoch:
             await self._take_back(owner, hanging)
         else:
-            for where, producer in sorted(hanging.open.items()):
-                coordinator_epoch = max(producer.coordinator_epoch, COORDINATOR_EPOCH)
-                await self.mark(where, producer_id, producer.epoch, commit=False, coordinator_epoch=coordinator_epoch)
+            await self._abort_open(hanging)
         del self._hanging[producer_id]
         for topic, index in sorted(hanging.open):
             problem = "a transaction is aborted that was open here, and of which its coordinator knew nothing"
@@ -346,11 +353,19 @@ class Transactions:
     async def _take_back(self, owner: Transaction, hanging: Hanging) -> None:
         """Abort what hangs of a producer that may be alive, in the name of an epoch that it does not have."""
         if owner.is_ending and owner.epoch == hanging.epoch:
-            owner = await self._finish(owner)
+            await self._abort_open(hanging)  # before the markers of what is decided: those would end it as well
+            owner = await self._mark_all(owner)
         await self._states.store(owner.taken_back(hanging.epoch, hanging.open, self._clock()))
         name = owner.transactional_id
         self._marked.pop(name, None)
         self._serial.submit(name, self._logged(name, self._finish_if_ending(name)))
+
+    async def _abort_open(self, hanging: Hanging) -> None:
+        for where, producer in sorted(hanging.open.items()):
+            coordinator_epoch = max(producer.coordinator_epoch, COORDINATOR_EPOCH)
+            await self.mark(
+                where, producer.producer_id, producer.epoch, commit=False, coordinator_epoch=coordinator_epoch
+            )
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
@@ -372,7 +387,13 @@ class Transactions:
         return await self._finish(await self._states.store(transaction.fenced(self._clock(), owner)))
 
     async def _finish(self, transaction: Transaction) -> Transaction:
-        """Write the markers of a transaction whose outcome is decided, and store that they are written.
+        """Write the markers of a transaction whose outcome is decided, and store that they are written."""
+        if transaction.commits:
+            self._check_nothing_hangs(transaction.producer_id)
+        return await self._mark_all(transaction)
+
+    async def _mark_all(self, transaction: Transaction) -> Transaction:
+        """As `_finish`, whatever hangs.
 
         A partition that cannot be marked keeps the others waiting for nothing: they are, and only once.
         """
@@ -453,6 +474,10 @@ class Transactions:
                 logger.error("transaction %s: %s", told(transactional_id), error)
         else:
             self._problems.pop(transactional_id, None)
+
+
+def _not_aborted_yet(producer_id: int) -> str:
+    return f"what producer {producer_id} left open is not aborted yet"
 
 
 def _marker(producer_id: int, epoch: int, coordinator_epoch: int, *, commit: bool) -> Callable[[], Batch]:

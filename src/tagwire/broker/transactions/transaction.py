@@ -280,10 +280,10 @@ def refused_batch(refusal: KafkaError) -> KafkaError:
     return KafkaError(Error.INVALID_PRODUCER_EPOCH if fenced else refusal.error, refusal.message)
 
 
-def told_of_adding(refusal: KafkaError) -> KafkaError:
-    """What a leader tells of a batch whose partition its coordinator did not add: that it is not there is no error of a
-    leader's."""
-    if refusal.error is Error.COORDINATOR_NOT_AVAILABLE:
+def told_by_leader(refusal: KafkaError) -> KafkaError:
+    """What a leader tells of a batch that a coordinator did not take: that it is not there, or not ready, is no error
+    of a leader's."""
+    if refusal.error in (Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS):
         return KafkaError(Error.NOT_ENOUGH_REPLICAS, refusal.message)
     return refused_batch(refusal)
 
