@@ -240,6 +240,26 @@ def test_what_is_decided_is_not_carried_out_before_what_an_older_epoch_left_is_a
     assert (committed_values(wire, "t", 0), committed_values(wire, "t", 1)) == ([], [b"new"])
 
 
+def test_what_was_begun_after_a_transaction_of_version_2_is_not_committed_with_it(wire, files, broker, connect):
+    who = initialize(wire)
+    assert send_2(wire, who, 0, b"a") is Error.NONE
+    assert send_2(wire, who, 0, b"a", partition=1) is Error.NONE
+    broker.disk.fail("sync", times=1)
+    assert send_2(wire, who, 1, b"lost", partition=1) is Error.KAFKA_STORAGE_ERROR  # it is offline from then on
+    assert end_2(wire, who) is Error.COORDINATOR_NOT_AVAILABLE
+    files.keep("ending")
+    broker.stop()
+    broker.disk.mend()
+    broker.start()
+    wire = connect(broker.bootstrap)
+    wait_until(lambda: describe(wire).transaction_state == "CompleteCommit")
+    after = end_2(wire, who)
+    assert send_2(wire, after, 0, b"b") is Error.NONE
+    wire = files.start(connect, **{STATES: "ending"})
+    wait_until(lambda: is_stable(wire) and describe(wire).transaction_state == "CompleteAbort")
+    assert (committed_values(wire, "t", 0), committed_values(wire, "t", 1)) == ([b"a"], [b"a"])
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_a_transaction_that_its_coordinator_knows_goes_on_after_a_kill(wire, files, connect, commit):
     who = initialize(wire)

@@ -59,7 +59,8 @@ def _is_known(owner: Transaction | None, producer: Producer, where: TopicPartiti
     """Whether the coordinator ends, in its time, what a producer has open."""
     if owner is None or where not in owner.partitions:
         return False
-    # An abort, and any end of a transaction of version 2, is in the name of the next epoch; all else that an older one
-    # has left is not of this transaction.
-    ends_older = owner.state is State.PREPARE_ABORT or (owner.is_ending and owner.transaction_version > 1)
-    return producer.epoch == owner.epoch or (ends_older and producer.epoch < owner.epoch)
+    # An abort may be, and any end of a transaction of version 2 is, in the name of the next epoch; what has that in
+    # version 2 was begun later. All else that an older one has left is not of this transaction.
+    if owner.is_ending and owner.transaction_version > 1:
+        return producer.epoch < owner.epoch
+    return producer.epoch == owner.epoch or (owner.state is State.PREPARE_ABORT and producer.epoch < owner.epoch)
