@@ -55,8 +55,8 @@ TRANSACTIONS = (
         (
             Edit(
                 f"{_TRANSACTION}._was_ended_by",
-                "if not self.is_complete or self.epoch > LAST_EPOCH:",
-                "if self.is_complete or self.epoch > LAST_EPOCH:",
+                "if not self.is_complete or self.transaction_version == 1",
+                "if self.is_complete or self.transaction_version == 1",
             ),
         ),
         "whoever did not hear that its transaction of version 2 has ended is fenced by that",
@@ -70,8 +70,8 @@ TRANSACTIONS = (
         (
             Edit(
                 "tagwire.broker.transactions.hanging:_is_known",
-                "owner.state is State.PREPARE_ABORT or (owner.is_ending and owner.transaction_version > 1)",
-                "owner.state is State.PREPARE_ABORT",
+                "if owner.is_ending and owner.transaction_version > 1:",
+                "if owner.state is State.PREPARE_ABORT and owner.transaction_version > 1:",
             ),
         ),
         "a commit of version 2 that was decided when the broker stopped is taken for what hangs, and aborted",
@@ -141,7 +141,7 @@ TRANSACTIONS = (
         "marked-before-it-is-written",
         (
             Edit(
-                f"{_COORDINATOR}._finish",
+                f"{_COORDINATOR}._mark_all",
                 "            try:\n                await self.mark(",
                 "            try:\n                marked.add(partition)\n                await self.mark(",
             ),

@@ -332,7 +332,7 @@ SLIPS_OF_THE_BROKER = (
         "marked-in-the-transaction-before",
         (
             Edit(
-                f"{_TRANSACTIONS}._finish",
+                f"{_TRANSACTIONS}._mark_all",
                 "        del self._marked[transaction.transactional_id]\n",
                 "",
             ),
