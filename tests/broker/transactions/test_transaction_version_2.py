@@ -234,6 +234,19 @@ def test_who_is_fenced_in_its_last_epoch_ends_nothing(wire, topic, short_lived_i
     assert initialize(wire).producer_epoch == 0
 
 
+def test_nobody_has_the_epoch_that_fences_the_last_one(wire, topic, short_lived_ids):
+    first = initialize(wire, timeout=300)
+    last = end_2(wire, first, commit=False)
+    assert send_2(wire, last, 0, b"a") is Error.NONE
+    wait_until(lambda: describe(wire).transaction_state == "CompleteAbort")
+    fencing = messages.InitProducerIdResponse(producer_id=last.producer_id, producer_epoch=last.producer_epoch + 1)
+    assert describe(wire).producer_epoch == fencing.producer_epoch
+    assert add(wire, fencing, 0) in (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
+    assert send_2(wire, fencing, 0, b"b") is Error.INVALID_PRODUCER_EPOCH
+    assert end_2(wire, fencing, commit=False) is Error.PRODUCER_FENCED
+    assert describe(wire).transaction_state == "CompleteAbort"
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_offsets_of_a_group_add_it_to_the_transaction(wire, topic, commit):
     who = initialize(wire)

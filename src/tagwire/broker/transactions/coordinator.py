@@ -250,7 +250,7 @@ class Transactions:
     async def _end_with_epoch(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool
     ) -> tuple[int, int]:
-        transaction = self._existing(transactional_id)
+        transaction = self._existing(transactional_id, epoch)
         following = transaction.ended_with_epoch(producer_id, epoch, commit=commit, now_ms=self._clock())
         if following is not transaction:
             self._check_nothing_hangs(transaction.producer_id)
@@ -370,16 +370,20 @@ class Transactions:
     # Steps ---------------------------------------------------------------------------------------------------------
 
     def _owned(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
-        transaction = self._existing(transactional_id)
+        transaction = self._existing(transactional_id, epoch)
         transaction.check_producer(producer_id, epoch)
         return transaction
 
-    def _existing(self, transactional_id: str) -> Transaction:
+    def _existing(self, transactional_id: str, epoch: int) -> Transaction:
+        """The id, for whoever says to be at an epoch. The last one of all is no producer's: whatever it began could not
+        be fenced any more."""
         if not transactional_id:
             raise KafkaError(Error.INVALID_REQUEST, "a transactional id cannot be empty")
         transaction = self._states.get(transactional_id)
         if transaction is None:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING, f"there is no transactional id {transactional_id}")
+        if epoch > LAST_EPOCH:
+            raise KafkaError(Error.PRODUCER_FENCED, f"no producer of {transactional_id} is at epoch {epoch}")
         return transaction
 
     async def _abort(self, transaction: Transaction, owner: tuple[int, int] | None = None) -> Transaction:
