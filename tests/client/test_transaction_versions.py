@@ -225,3 +225,14 @@ def test_what_was_not_even_sent_with_version_2_has_the_numbers_go_on_from_versio
         with producer.transaction():
             producer.send("t", b"c", partition=0)
     assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1)]
+
+
+def test_a_batch_that_came_before_the_last_transaction_was_over_may_still_be_split(cluster: FakeCluster) -> None:
+    Coordinator(cluster, 2)
+    cluster.script("Produce", refusing(Error.CONCURRENT_TRANSACTIONS), refusing(Error.MESSAGE_TOO_LARGE))
+    with Producer(cluster.bootstrap, transactional_id="x", linger=10) as producer:
+        producer.init_transactions()
+        with producer.transaction():
+            for _ in range(4):
+                producer.send("t", b"v", partition=0)
+    assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 2)]

@@ -42,6 +42,7 @@ NOT_APPENDED: Final = frozenset(
     (
         *SEQUENCE_ERRORS,
         Error.CLUSTER_AUTHORIZATION_FAILED,
+        Error.CONCURRENT_TRANSACTIONS,
         Error.CORRUPT_MESSAGE,
         Error.INVALID_PRODUCER_ID_MAPPING,
         Error.INVALID_RECORD,
