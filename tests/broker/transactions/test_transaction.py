@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import FrozenInstanceError, replace
+from types import SimpleNamespace
 
 import pytest
 
+from tagwire.broker.transactions.states import TransactionStates
 from tagwire.broker.transactions.transaction import State, Transaction
 from tagwire.errors import KafkaError
 
@@ -101,3 +104,22 @@ def test_names_of_states_are_kafkas():
     assert [state.label for state in State] == [
         "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
     ]  # fmt: skip
+
+
+def test_an_id_is_there_at_every_moment_while_another_state_of_it_is_stored(transaction):
+    async def append(records, *, decides):
+        pass
+
+    states, found = TransactionStates(SimpleNamespace(append=append)), []
+
+    class Watched(Transaction):
+        @property
+        def held_bytes(self):  # as a thread might that checks a batch meanwhile
+            found.append(states.get("tx"))
+            return 0
+
+    first, second = (Watched("tx", 5, 3, 1000, updated_ms=at) for at in (100, 200))
+    asyncio.run(states.store(first))
+    found.clear()
+    asyncio.run(states.store(second))
+    assert set(map(id, found)) == {id(first), id(second)}

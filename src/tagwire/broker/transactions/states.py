@@ -119,8 +119,10 @@ class TransactionStates:
         return following.held_bytes - (known.held_bytes if known is not None else 0)
 
     def _adopt(self, transactional_id: str, transaction: Transaction | None) -> None:
-        before = self._known.pop(transactional_id, None)
+        before = self._known.get(transactional_id)
         self.held_bytes -= before.held_bytes if before is not None else 0
-        if transaction is not None:
+        if transaction is None:
+            self._known.pop(transactional_id, None)
+        else:  # in one step: threads that look meanwhile find one or the other
             self._known[transactional_id] = transaction
             self.held_bytes += transaction.held_bytes
