@@ -64,6 +64,8 @@ def is_known(step: Step, paths: frozenset[str], theirs: Any, ours: Any) -> str |
         return "who joins again before it has given up a partition gets that back with its next heartbeat, not at once"
     if step.api == "InitProducerId" and "producerId" in step.body and {0} < {*their_codes, *our_codes} <= {0, 47, 90}:
         return "who says its producer id while its transaction is open: Kafka aborts that first, whatever the epoch"
+    if step.api == "EndTxn" and our_codes == [90] and their_codes in ([0], [48]) and step.version >= 5:
+        return "who was fenced before a transaction of version 1 is taken for who ended it, and given its owner's epoch"
     if step.api == "TxnOffsetCommit" and 49 in our_codes and {*their_codes} <= {0, 25}:
         return "where a producer's transaction is open already, Kafka does not look at the transactional id once more"
     if step.api == "Produce" and their_codes == [47] and any(our_codes) and step.body["transactionalId"]:

@@ -159,7 +159,7 @@ class Side:
     def _until(self, holds: Callable[..., bool], *about: Any) -> None:
         end = time.monotonic() + SECONDS
         while not holds(*about):
-            assert time.monotonic() < end, "it did not come about"
+            assert time.monotonic() < end, f"at {self._bootstrap} it did not come about"
             time.sleep(0.02)
 
     def warm_up(self) -> None:

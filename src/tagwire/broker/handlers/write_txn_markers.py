@@ -39,11 +39,11 @@ async def write_txn_markers(call: Call[Request]) -> Response:
 
 
 async def _mark(call: Call[Request], marker: Request.WritableTxnMarker, topic: str, index: int) -> Error:
-    if marker.producer_id < 0 or marker.producer_epoch < 0:
-        return Error.UNKNOWN_SERVER_ERROR  # as Kafka's: no marker can be written that is nobody's
     partition = call.broker.topics.partition(topic, index)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
+    if marker.producer_id < 0 or marker.producer_epoch < 0:
+        return Error.UNKNOWN_SERVER_ERROR  # as Kafka's: no marker can be written that is nobody's
     try:
         partition.leadership.check_leader(call.broker.node_id)
         await call.broker.transactions.mark_for_another(
