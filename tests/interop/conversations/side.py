@@ -38,7 +38,11 @@ _ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"
 
 
 class Side:
-    """What one broker has decided in one run; `Symbols` of its requests."""
+    """What one broker has decided in one run; `Symbols` of its requests.
+
+    Attributes:
+        is_stuck: whether a transaction does not come to its end.
+    """
 
     def __init__(self, bootstrap: str, tag: str, now: int, older_epochs: int = 0) -> None:
         self.tag = tag
@@ -48,6 +52,7 @@ class Side:
         self.producers: dict[str, tuple[int, int]] = {}
         self.members: dict[str, str] = {}
         self.numbers: dict[str, int] = {}
+        self.is_stuck = False
         self._bootstrap = bootstrap
         self._wire = Wire(bootstrap)
 
@@ -130,9 +135,13 @@ class Side:
             self.numbers[name] = answer["memberEpoch"]
 
     def _settle(self, step: Step) -> None:
-        """Kafka writes the markers after it has answered."""
+        """Kafka writes the markers after it has answered; for ever, where an administrator's of a later epoch stands
+        before them."""
         asked = messages.DescribeTransactionsRequest(transactional_ids=[resolved(step.body, self)["transactionalId"]])
-        self._until(lambda: self._wire.ask(asked, 0).transaction_states[0].transaction_state not in _ENDING)
+        end = time.monotonic() + SETTLING
+        while self._wire.ask(asked, 0).transaction_states[0].transaction_state in _ENDING and not self.is_stuck:
+            self.is_stuck = time.monotonic() > end
+            time.sleep(0.02)
 
     def _publish(self) -> None:
         """Waits until what was changed has come to the broker: Kafka's controller answers before that. What is changed
