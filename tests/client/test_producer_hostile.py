@@ -195,7 +195,7 @@ def ending(error: Error) -> Callable[[Any], Any]:
 def test_an_end_is_repeated_until_somebody_answers_it(coordinator: FakeCluster) -> None:
     errors = (Error.CONCURRENT_TRANSACTIONS, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR)
     coordinator.script("EndTxn", *[ending(error) for error in errors])
-    assert end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True) == ProducerIdentity(5, 1, 1)
+    assert end_transaction(coordinator.bootstrap, "x", 5, 1, commit=True) == ProducerIdentity(5, 1, 1, None)
     asked = coordinator.requests("EndTxn")
     assert {(message.producer_id, message.producer_epoch, message.committed) for message in asked} == {(5, 1, True)}
     assert len(asked) == 4

@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -356,6 +357,27 @@ def test_another_process_goes_on_with_an_identity_without_asking(
             second.send(topic, b"1", partition=0)
         ended = second.identity
         assert (ended.producer_id, ended.epoch) == (identity.producer_id, identity.epoch + (version == 2))
+    assert read(client, topic) == [b"0", b"1"]
+
+
+def test_what_follows_an_end_from_elsewhere_is_not_taken_for_what_was_written_before(
+    client: Client, topic: str, name: str, version: int
+) -> None:
+    with Producer(client, transactional_id=name) as first:
+        first.init_transactions()
+        first.begin_transaction()
+        first.send(topic, b"0", partition=0).result(10)
+        left = first.identity
+        first.close(abort=False)
+    ended = end_transaction(client, name, left.producer_id, left.epoch, commit=True, transaction_version=version)
+    with Producer(client, transactional_id=name) as second:
+        if version == 1:  # its numbers go on in the same epoch
+            with pytest.raises(ConfigError, match="sequence numbers"):
+                second.init_transactions(resume=ended)
+            ended = replace(ended, sequences=left.sequences)
+        second.init_transactions(resume=ended)
+        with second.transaction():
+            second.send(topic, b"1", partition=0)
     assert read(client, topic) == [b"0", b"1"]
 
 

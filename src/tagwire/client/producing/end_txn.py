@@ -17,6 +17,7 @@ from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.producer_id import ProducerIdAndEpoch, ProducerIdentity
 from tagwire.client.scheduling import gather
 from tagwire.errors import ConfigError, TagwireError, UnsupportedVersionError
+from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import END_TXN_TRANSACTION_V2
 from tagwire.spec.api_keys import ApiKey
 
@@ -43,7 +44,8 @@ def end_transaction(
         timeout: seconds to try; None as long as the client may take for one operation.
 
     Returns:
-        The producer id and epoch that the transactional id has from now on: with transaction version 2 other ones.
+        The producer id and epoch that the transactional id has from now on: with transaction version 2 other ones. With
+        version 1 partitions go on counting, from what only the producer's own identity says.
 
     Raises:
         KafkaError: it cannot be ended like this: INVALID_TXN_STATE, INVALID_PRODUCER_EPOCH, PRODUCER_FENCED or
@@ -65,7 +67,7 @@ def end_transaction(
                 deadline=network.deadline() if timeout is None else network.now() + timeout,
             )
         )
-    return ProducerIdentity(ended.producer_id, ended.epoch, transaction_version)
+    return _identity(ended, transaction_version)
 
 
 MAX_ENDED_AT_ONCE: Final = 64
@@ -134,7 +136,7 @@ async def _end_all(
                     transaction_version=one.transaction_version,
                     deadline=deadline,
                 )
-                ended[at] = ProducerIdentity(now.producer_id, now.epoch, one.transaction_version)
+                ended[at] = _identity(now, one.transaction_version)
             except TagwireError as error:
                 ended[at] = error
 
@@ -143,6 +145,12 @@ async def _end_all(
         if error is not None:
             raise error
     return [ended[at] for at in range(len(transactions))]
+
+
+def _identity(ended: ProducerIdAndEpoch, transaction_version: int) -> ProducerIdentity:
+    """Who goes on after an end: in an epoch that begins, or amid one of which nobody has told how far it is."""
+    sequences: dict[TopicPartition, int] | None = {} if transaction_version > 1 else None
+    return ProducerIdentity(ended.producer_id, ended.epoch, transaction_version, sequences)
 
 
 def check_transaction_version(version: int) -> None:

@@ -268,7 +268,7 @@ class Producer(CoreOwner):
         Args:
             timeout: seconds to try; None is `max_block`.
             resume: goes on as this producer, of another process that does not use it any more, instead: no
-                request is sent, nobody is fenced, nothing is aborted.
+                request is sent, nobody is fenced, nothing is aborted. With transaction version 1 it needs `sequences`.
             once: a request that is not answered is not sent again, and its error is raised. Else it may come to the
                 coordinator late, after the second, and fence this producer. For ids that can be given up for new ones.
 

@@ -300,7 +300,7 @@ class ProducerCore(Generic[RecordDelivery]):
         else:
             transactions.resume(resume)
             producer = transactions.producer
-            await self._call(lambda deadline: _at_once(self.sender.resume, producer, resume.sequences), timeout)
+            await self._call(lambda deadline: _at_once(self.sender.resume, producer, resume.sequences or {}), timeout)
 
     def begin_transaction(self) -> None:
         """As `Producer.begin_transaction`."""

@@ -30,13 +30,14 @@ class ProducerIdentity:
     Attributes:
         producer_id, epoch: as the coordinator gave them; -1 for none.
         transaction_version: of its transactions, 1 or 2 (KIP-890); 0 without transactions.
-        sequences: the next sequence number of each partition that has one.
+        sequences: the next sequence number of each partition that has one; None where nobody knows them, as of a
+            transaction of version 1 that another process has ended.
     """
 
     producer_id: int
     epoch: int
     transaction_version: int = 0
-    sequences: Mapping[TopicPartition, int] = field(default_factory=dict)
+    sequences: Mapping[TopicPartition, int] | None = field(default_factory=dict)
 
 
 def bump_epoch(producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:

@@ -39,6 +39,7 @@ from tagwire.client.retry import is_retriable
 from tagwire.client.scheduling import Lock
 from tagwire.codec import RequestMessage
 from tagwire.errors import (
+    ConfigError,
     Error,
     KafkaError,
     ProducerFencedError,
@@ -327,6 +328,11 @@ class TransactionManager(NonIdempotent):
     def resume(self, identity: ProducerIdentity) -> None:
         """Goes on as another producer that is not used any more, without a request."""
         check_transaction_version(identity.transaction_version)
+        if identity.sequences is None:  # from 0 on, what comes would be taken for what was written before
+            raise ConfigError(
+                "resume: of a transaction of version 1 end_transaction knows no sequence numbers; take those of the "
+                "identity of the producer that wrote it: dataclasses.replace(ended, sequences=identity.sequences)"
+            )
         with self._lock:
             self.require(TransactionState.UNINITIALIZED, what="another producer's identity cannot be taken")
             self.producer = ProducerIdAndEpoch(identity.producer_id, identity.epoch)
