@@ -363,9 +363,14 @@ class Transactions:
     async def _abort_open(self, hanging: Hanging) -> None:
         for where, producer in sorted(hanging.open.items()):
             coordinator_epoch = max(producer.coordinator_epoch, COORDINATOR_EPOCH)
-            await self.mark(
-                where, producer.producer_id, producer.epoch, commit=False, coordinator_epoch=coordinator_epoch
-            )
+            try:
+                await self.mark(
+                    where, producer.producer_id, producer.epoch, commit=False, coordinator_epoch=coordinator_epoch
+                )
+            except KafkaError as error:
+                # A marker of a later epoch has ended it: batches of one are not taken while it hangs.
+                if error.error is not Error.INVALID_PRODUCER_EPOCH:
+                    raise
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
