@@ -51,6 +51,7 @@ from tagwire.errors import (
     afresh,
 )
 from tagwire.partitions import TopicPartition
+from tagwire.rpc.names import api_name
 from tagwire.rpc.version_gates import (
     END_TXN_TRANSACTION_V2,
     INIT_PRODUCER_ID_BUMP,
@@ -242,13 +243,7 @@ class TransactionManager(NonIdempotent):
     def produce_version(self, connection: BrokerConnection, api: int, highest: int | None) -> int:
         if self.transaction_version == 1:
             return connection.version(api, PRODUCE_TRANSACTION_V2 - 1)
-        version = connection.version(api, highest)
-        if version < PRODUCE_TRANSACTION_V2:
-            raise UnsupportedVersionError(
-                f"{connection.broker}: Produce v{version} cannot take part in a transaction of a cluster whose "
-                f"{FEATURE} is 2"
-            )
-        return version
+        return _version_from(connection, api, PRODUCE_TRANSACTION_V2, highest)
 
     def partitions_to_add(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         new = [tp for tp in partitions if tp not in self._partitions]
@@ -413,12 +408,8 @@ class TransactionManager(NonIdempotent):
         self, connection: BrokerConnection, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata
     ) -> messages.TxnOffsetCommitRequest:
         kind = messages.TxnOffsetCommitRequest
-        version = connection.version(kind.api_key)
-        if self.transaction_version > 1 and version < TXN_OFFSET_COMMIT_TRANSACTION_V2:  # no end would come to them
-            raise UnsupportedVersionError(
-                f"{connection.broker}: TxnOffsetCommit v{version} cannot take part in a transaction of a cluster whose "
-                f"{FEATURE} is 2"
-            )
+        if self.transaction_version > 1:  # else no end would come to them
+            _version_from(connection, kind.api_key, TXN_OFFSET_COMMIT_TRANSACTION_V2)
         topics: dict[str, list[messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition]] = defaultdict(list)
         for tp, (offset, leader_epoch, metadata) in offsets.items():
             topics[tp.topic].append(
@@ -498,6 +489,18 @@ class TransactionManager(NonIdempotent):
     ) -> Response:
         of = f"{what}, transactional id {self.transactional_id!r}"
         return await self._coordinator.send(request, errors, deadline, of, once=once)
+
+
+def _version_from(connection: BrokerConnection, api: int, lowest: int, highest: int | None = None) -> int:
+    """The version of an API to use in a transaction of version 2. Raises UnsupportedVersionError where the broker has
+    none from `lowest` on."""
+    version = connection.version(api, highest)
+    if version < lowest:
+        raise UnsupportedVersionError(
+            f"{connection.broker}: {api_name(api)} v{version} cannot take part in a transaction of a cluster "
+            f"whose {FEATURE} is 2"
+        )
+    return version
 
 
 def _codes(requested: Iterable[TopicPartition], told: Iterable[tuple[TopicPartition, int]]) -> list[int]:
