@@ -29,6 +29,8 @@ FIELDS: dict[str, tuple[str, str]] = {
     # `kind`: plain, idempotent or transactional; `transaction`: a name of the workload's, unique in the run.
     # `source`: the name of the record that this one was made of, in a consume-transform-produce loop.
     "init_producer": ("kind acks transactional_id transaction_timeout", "producer_id epoch"),
+    # One of another make has a transactional id, and leaves what it begins open for as long as it likes.
+    "own": ("transactional_id producer_id transaction_timeout", ""),
     "send": ("topic partition key name tombstone kind acks transaction source", "topic_id partition offset"),
     "begin": ("transaction transactional_id", ""),
     "commit_transaction": ("transaction transactional_id", ""),

@@ -175,6 +175,7 @@ def _open_too_long(facts: Facts) -> Iterator[Anomaly]:
     first: dict[tuple, float] = {}
     earliest: dict[tuple, float] = {}
     looked: dict[Place, float] = {}
+    owned = {each.value["producer_id"]: each.value["transaction_timeout"] for each in facts.operations.of("own")}
     for sample in facts.operations.of("partition_state"):
         value = sample.invoked.value
         place = value["topic"], value["partition"]
@@ -184,7 +185,8 @@ def _open_too_long(facts: Facts) -> Iterator[Anomaly]:
             if key not in first:
                 first[key], earliest[key] = sample.began, before
             since = min(first[key], sample.began if begun is None else begun)
-            bound = timeout_asked(facts, min(earliest[key], since)) + facts.bounds.transaction
+            asked = owned.get(producer_id, 0.0)
+            bound = timeout_asked(facts, min(earliest[key], since), asked) + facts.bounds.transaction
             if sample.began - since > bound and key not in told:
                 if sample.began - max(since, _well_since(facts, sample.began)) <= bound:
                     continue
@@ -202,12 +204,13 @@ def _well_since(facts: Facts, at: float) -> float:
                default=0.0)  # fmt: skip
 
 
-def timeout_asked(facts: Facts, since: float = 0.0) -> float:
-    """The longest transaction timeout that anybody asked for; where a sink does not say, what brokers allow. Of a
-    transaction that began then: no clock that jumped before and stays as it is has to do with it."""
+def timeout_asked(facts: Facts, since: float = 0.0, own: float = 0.0) -> float:
+    """The longest transaction timeout that anybody asked for, or its producer did; where a sink does not say, what
+    brokers allow. Of a transaction that began then: no clock that jumped before and stays as it is has to do with it.
+    """
     said = [o.value.get("transaction_timeout") for o in facts.operations.of("init_producer")]
     said += [o.value.get("transaction_timeout", 900.0) for o in facts.operations.of("sink_batch")]
-    asked = max([float(each) for each in said if each is not None], default=60.0)
+    asked = max(own, max([float(each) for each in said if each is not None], default=60.0))
     # When a transaction began is remembered by the clock on the wall, which may have been ahead then.
     return asked + max(
         (

@@ -220,6 +220,23 @@ def _a_transaction_is_open_for_its_time(story):
     story.final(end=0, isolations=BOTH[1:])
 
 
+def _one_of_another_make_leaves_one_open(story, producer_id):
+    story.note("foreign", "own", transactional_id="t", producer_id=producer_id, transaction_timeout=300.0)
+    story.state(last_stable=0, high_watermark=1, open=[[7, 0, 0, 1.0]])
+    story.wait(200)
+    story.state(last_stable=0, high_watermark=1, open=[[7, 0, 0, 1.0]])
+
+
+@innocent
+def _one_of_another_make_leaves_a_transaction_open_for_its_time(story):
+    _one_of_another_make_leaves_one_open(story, 7)
+
+
+@planted("stuck-transaction")
+def _one_is_open_longer_than_its_producer_asked_for_though_another_may_be(story):
+    _one_of_another_make_leaves_one_open(story, 8)
+
+
 @innocent
 def _a_task_that_ran_twice_left_one_open_a_moment_ago(story):
     story.note("world", "quiet")

@@ -231,7 +231,7 @@ class Foreign(Speaking):
         chosen = sorted(self.random.sample(places, min(MOST_OFFSETS, len(places))))
         groups = ["foreign-offsets", "foreign-offsets-2"]
         for number, commit in enumerate((True, False)):
-            owner = await Owner.begun(self.client, "foreign-offsets", topic, index, int(2000 * PATIENCE))
+            owner = await Owner.begun(self, self.client, "foreign-offsets", topic, index, int(2000 * PATIENCE))
             for group in groups:
                 await owner.commit_offsets(group, {at: 10 * number + n for n, at in enumerate(chosen)})
             if await owner.end(commit=commit) != "NONE":
@@ -247,7 +247,7 @@ class Foreign(Speaking):
         """A group commits while a transaction that has its offset is open: what was written last counts."""
         at, group = TopicPartition(topic.name, index), "foreign-overtaken"
         node = await coordinator_of(self.client, group, 0)
-        owner = await Owner.begun(self.client, group, topic, index, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, group, topic, index, int(2000 * PATIENCE))
         await owner.commit_offset(group, 1)
         await self.said(node, _commit(group, at, 2), f"{group} beside a transaction", "NONE", version=COMMIT_BY_NAME)
         if await owner.end(commit=True) != "NONE":
@@ -262,7 +262,7 @@ class Foreign(Speaking):
         places = [(each, one) for each in self.topics for one in sorted(each.partitions)]
         others = [(each, one) for each, one in places if (each.name, one) != (topic.name, index)]
         for commit in (False, True):
-            owner = await Owner.begun(self.client, "foreign-ends", topic, index, int(2000 * PATIENCE))
+            owner = await Owner.begun(self, self.client, "foreign-ends", topic, index, int(2000 * PATIENCE))
             at = f"{topic.name}-{index} in a transaction"
             if others:
                 elsewhere = owner.elsewhere(*self.random.choice(others))

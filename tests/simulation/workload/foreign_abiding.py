@@ -83,13 +83,13 @@ class Abiding(Speaking):
 
     async def _abort(self, name: str) -> None:
         topic, timeout_ms = await self.client.topic(name), int(2000 * PATIENCE)
-        owner = await Owner.begun(self.client, OFFSETS, topic, 0, timeout_ms)
+        owner = await Owner.begun(self, self.client, OFFSETS, topic, 0, timeout_ms)
         await owner.commit_offset(OFFSETS, 5)
         if await owner.end(commit=False) == "NONE":
             self.aborted = TopicPartition(name, 0)
 
     async def _begin(self, name: str) -> None:
-        owner = await Owner.begun(self.client, name, await self.client.topic(name), 0, int(5000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, name, await self.client.topic(name), 0, int(5000 * PATIENCE))
         if await owner.produce() == "NONE":
             self.begun[name] = owner
 

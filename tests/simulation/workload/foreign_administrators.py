@@ -61,7 +61,7 @@ class ForeignAdministrators(Speaking):
     async def _marked(self, topic: TopicMetadata, _: int) -> None:
         """Who ends a transaction in a partition may say to be a later coordinator than its own, which ends this
         transaction and the next ones all the same."""
-        owner = await Owner.begun(self.client, TOPIC, topic, 0, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, TOPIC, topic, 0, int(2000 * PATIENCE))
         if await owner.produce(0) != "NONE":
             return
         leader, kind = topic.partitions[0].leader, messages.WriteTxnMarkersRequest
@@ -82,14 +82,14 @@ class ForeignAdministrators(Speaking):
         await self.said(leader, mark(LATER - 1), f"{about} {LATER - 1}", "TRANSACTION_COORDINATOR_FENCED")
         about = f"a transaction of {TOPIC}, where an administrator has ended"
         self.holds(owner.coordinator, "EndTxn", f"{about} it", await owner.end(commit=False), "NONE")
-        another = await Owner.begun(self.client, TOPIC, topic, 0, int(2000 * PATIENCE))
+        another = await Owner.begun(self, self.client, TOPIC, topic, 0, int(2000 * PATIENCE))
         if await another.produce(0) == "NONE":
             answer = await another.end(commit=True)
             self.holds(another.coordinator, "EndTxn", f"{about} the one before", answer, "NONE")
 
     async def _halved(self, topic: TopicMetadata, _: int) -> None:
         """Who names a producer id without its epoch, or an epoch without its id, takes nothing over."""
-        owner = await Owner.begun(self.client, f"{TOPIC}-halved", topic, 0, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, f"{TOPIC}-halved", topic, 0, int(2000 * PATIENCE))
         for producer_id, epoch in ((owner.producer_id, -1), (-1, owner.epoch)):
             request = messages.InitProducerIdRequest(
                 transactional_id=owner.name,

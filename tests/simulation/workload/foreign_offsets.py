@@ -88,7 +88,7 @@ class ForeignOffsets(Committing):
             nodes[group] = node = await coordinator_of(self.client, group, 0)
             about = f"{group}, whose offset is kept for {kept} ms"
             await self.commit(node, group, at, 3, about, version=KEPT_VERSION, retention_time_ms=kept)
-        owner = await Owner.begun(self.client, "foreign-kept", topic, index, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, "foreign-kept", topic, index, int(2000 * PATIENCE))
         await owner.commit_offset("foreign-kept-pending", 5)
         await asyncio.sleep(LOOKED_S)
         ended = await owner.end(commit=True)
@@ -103,7 +103,7 @@ class ForeignOffsets(Committing):
         """A member that has joined, and waits for its assignment, commits in transactions alone."""
         at, group = TopicPartition(topic.name, index), "foreign-between"
         node = await coordinator_of(self.client, group, 0)
-        owner = await Owner.begun(self.client, group, topic, index, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, group, topic, index, int(2000 * PATIENCE))
         joined = await self._join(node, group)
         own = {"generation_id_or_member_epoch": joined.generation_id, "member_id": joined.member_id}
         add = messages.AddOffsetsToTxnRequest(

@@ -57,7 +57,7 @@ class ForeignOwners(Speaking):
         at, group = TopicPartition(topic.name, index), "foreign-deleted"
         node = await coordinator_of(self.client, group, 0)
         await self.said(node, _commit(group, at, 1), f"{group} before a transaction", "NONE", version=COMMIT_BY_NAME)
-        owner = await Owner.begun(self.client, group, topic, index, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, group, topic, index, int(2000 * PATIENCE))
         await owner.commit_offset(group, 2)
         kind = messages.OffsetDeleteRequest
         part = kind.OffsetDeleteRequestPartition(partition_index=index)
@@ -76,7 +76,7 @@ class ForeignOwners(Speaking):
         before = messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=int(1000 * SHORT_S))
         about = f"{name}, whose transactions are over after {SHORT_S:g} s"
         await self.said(node, before, about, "NONE")
-        owner = await Owner.begun(self.client, name, topic, index, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, name, topic, index, int(2000 * PATIENCE))
         await self.sleep(LONGER_S)
         about = f"{about}, by the next one, who has asked for more and ends it {LONGER_S:g} s later"
         op = self.history.invoke(
@@ -89,7 +89,7 @@ class ForeignOwners(Speaking):
         others = [one for one in sorted(topic.partitions) if one != index]
         if not others:
             return
-        owner = await Owner.begun(self.client, "foreign-over", topic, index, int(1000 * TIMEOUT_S))
+        owner = await Owner.begun(self, self.client, "foreign-over", topic, index, int(1000 * TIMEOUT_S))
         await self.sleep(ADDED_S)
         add = messages.AddPartitionsToTxnRequest
         request = add(

@@ -182,7 +182,7 @@ class ForeignReaders(Speaking):
     async def _shown(self, topic: TopicMetadata) -> None:
         """Who waits for committed records is woken by the marker that shows them, though it is smaller than they."""
         leader, loop = topic.partitions[0].leader, asyncio.get_running_loop()
-        owner = await Owner.begun(self.other, TOPIC, topic, 0, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.other, TOPIC, topic, 0, int(2000 * PATIENCE))
         (start,) = (await self.client.list_offsets({TopicPartition(TOPIC, 0): LATEST})).values()
         if await owner.produce(0, size=SHOWN) != "NONE":
             return

@@ -47,7 +47,7 @@ class ForeignWaiting(Speaking):
 
     async def _wait(self, topic: TopicMetadata, index: int) -> None:
         at = TopicPartition(topic.name, index)
-        owner = await Owner.begun(self.other, "foreign-waiting", topic, index, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.other, "foreign-waiting", topic, index, int(2000 * PATIENCE))
         (end,) = (await self.client.list_offsets({at: LATEST})).values()
         (stable,) = (await self.client.list_offsets({at: LATEST}, isolation="read_committed")).values()
         if stable != end:

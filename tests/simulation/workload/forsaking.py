@@ -81,13 +81,13 @@ class Forsaking(Ending):
 
     async def end(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
         began = time.monotonic()
-        owner = await Owner.begun(client, "forsaken", topic, index, TIMEOUT_MS)
+        owner = await Owner.begun(self, client, "forsaken", topic, index, TIMEOUT_MS)
         age = self.random.choice([0.0, OLD_S]) if self.spec["ages"] else 0.0
         if await owner.produce(age=age) != "NONE":
             return
         await owner.commit_offset(GROUP, 0)
         with suppress(*REFUSED):
-            later = await Owner.begun(client, "begun-later", topic, index, int(2000 * PATIENCE))
+            later = await Owner.begun(self, client, "begun-later", topic, index, int(2000 * PATIENCE))
             await later.produce()
             await later.end(commit=self.random.random() < 0.3)
         await self.audit(client, admin, topic, index)
@@ -140,7 +140,7 @@ class Racing(Ending):
     """Writes to a transaction while it is being ended: what is taken is part of it, and nothing stays open."""
 
     async def end(self, client: AsyncClient, admin: AsyncAdmin, topic: TopicMetadata, index: int) -> None:
-        owner = await Owner.begun(client, "raced", topic, index, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, client, "raced", topic, index, int(2000 * PATIENCE))
         answers = ["NONE", "MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_TIMESTAMP", "KAFKA_STORAGE_ERROR"]
         leader = topic.partitions[index].leader
         about = f"a large batch of {topic.name}-{index}"

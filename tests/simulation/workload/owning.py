@@ -17,6 +17,7 @@ from tagwire.errors import Error, KafkaError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record, write
 from tests.simulation.workload.probing import coordinator_of, error_of, produce_request
+from tests.simulation.workload.stage import Actor
 
 OF_VERSION_1: Final = {"EndTxn": 3, "Produce": 9, "TxnOffsetCommit": 3}
 """Of APIs whose newer versions are of transactions of version 2 (KIP-890): one that is not, and that every release
@@ -43,9 +44,9 @@ class Owner:
 
     @classmethod
     async def begun(
-        cls, client: AsyncClient, name: str, topic: TopicMetadata, partition: int, timeout_ms: int
+        cls, asker: Actor, client: AsyncClient, name: str, topic: TopicMetadata, partition: int, timeout_ms: int
     ) -> Owner:
-        """Takes a transactional id over and begins a transaction.
+        """Takes a transactional id over and begins a transaction, which the asker's history tells.
 
         Raises:
             KafkaError: a broker refused. Other TagwireErrors: one was not heard.
@@ -55,6 +56,8 @@ class Owner:
             messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms), node=coordinator
         )
         _check(found)
+        owned = {"producer_id": found.producer_id, "transaction_timeout": timeout_ms / 1000}
+        asker.history.note(asker.process, "own", transactional_id=name, **owned)
         add = messages.AddPartitionsToTxnRequest
         added = await client.request(
             add(

@@ -52,7 +52,7 @@ class Tidying(Speaking):
     async def _tidied(self, topic: TopicMetadata) -> None:
         owner: Owner | None = None
         for key in (b"a", b"b", b"c"):
-            owner = await Owner.begun(self.client, TOPIC, topic, 0, int(2000 * PATIENCE))
+            owner = await Owner.begun(self, self.client, TOPIC, topic, 0, int(2000 * PATIENCE))
             data = _written(key, b"of a transaction", owner)
             await self._append(topic, data, owner.name)
             if await owner.end(commit=True) != "NONE":

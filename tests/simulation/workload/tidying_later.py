@@ -53,7 +53,7 @@ class TidyingLater(Speaking):
     async def _kept(self, topic: TopicMetadata) -> None:
         """A transaction is open before a record that deletes, in the same segment, so that this is compacted up to
         there for longer than that record has to stay."""
-        owner = await Owner.begun(self.client, topic.name, topic, 0, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, topic.name, topic, 0, int(2000 * PATIENCE))
         for key, value in ((b"a", b"1"), (b"a", b"2"), (b"gone", b"value")):
             await self._append(topic, 0, key, value)
         if await owner.produce(0) != "NONE":

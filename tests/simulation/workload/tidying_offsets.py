@@ -39,7 +39,7 @@ class TidyingOffsets(Committing):
                     await self._tidied(topic, self.random.choice(sorted(topic.partitions)))
 
     async def _tidied(self, topic: TopicMetadata, index: int) -> None:
-        owner = await Owner.begun(self.client, GROUP, topic, index, int(2000 * PATIENCE))
+        owner = await Owner.begun(self, self.client, GROUP, topic, index, int(2000 * PATIENCE))
         for number in range(TRANSACTIONS):
             await owner.commit_offset(GROUP, number)
             end = messages.EndTxnRequest(
