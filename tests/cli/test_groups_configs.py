@@ -212,7 +212,7 @@ def test_configs_that_are_not_told_keep_no_others_from_being_listed(run, looked)
         two.topic("u")
         two.serve(SERVED, {**looked.responses(), "DescribeConfigs": refusing})
         two.brokers[1].stop()
-        told = run("configs", "--json", "--bootstrap", two.bootstrap, "-X", "default.api.timeout.ms=3000")
+        told = run("configs", "--json", "--bootstrap", two.bootstrap, "-X", "request.timeout.ms=3000")
     assert told.code == 0
     assert {json.loads(line)["resource"] for line in told.out.splitlines()} == {"broker/0", "topic/t"}
     away, refused = told.err.splitlines()

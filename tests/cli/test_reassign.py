@@ -288,7 +288,7 @@ def test_a_broker_that_is_away_keeps_no_features_of_the_others_from_being_listed
     with FakeCluster(nodes=2) as two:
         two.serve({}, {"ApiVersions": lambda _: told_by_all})
         two.brokers[1].stop()
-        found = run("features", "--json", "--bootstrap", two.bootstrap, "-X", "default.api.timeout.ms=3000")
+        found = run("features", "--json", "--bootstrap", two.bootstrap, "-X", "request.timeout.ms=3000")
     assert (found.code, json.loads(found.out)) == (
         0,
         {"feature": "a", "level": 1, "lowest": 0, "highest": 2, "epoch": 7},
