@@ -54,12 +54,14 @@ def first() -> list[Told]:
     return told({"PYTHONHASHSEED": "1"}, PLANS)
 
 
+@pytest.mark.long
 def test_a_seed_is_told_the_same_by_another_process_that_differs_in_everything(first: list[Told]) -> None:
     """Another hash seed, kernels that are not compiled, locks unchecked, and other seeds before it."""
     order = [1, 0]
     assert told(OTHERWISE, [PLANS[at] for at in order]) == [first[at] for at in order]
 
 
+@pytest.mark.long
 def test_two_seeds_are_two_stories(first: list[Told]) -> None:
     assert len({digest for digest, _, _ in first}) == len(PLANS)
     assert all(trace and history for _, trace, history in first)

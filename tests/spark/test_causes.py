@@ -14,6 +14,7 @@ from tagwire.spark.failure import without_traceback, without_tracebacks
 
 WORKER = "PYTHON_WORKER_FACTORY_PORT"
 HIDE = "SPARK_HIDE_TRACEBACK"
+LONG = pytest.mark.long
 
 
 def _told(error: BaseException) -> tuple[str, str]:
@@ -42,10 +43,14 @@ JSON = {"value.format": "json", "value.schema": "a int", "mode": "FAILFAST"}
     ("options", "cause"),
     [
         ({"startingOfsets": "earliest"}, "ConfigError: option startingofsets: unknown"),
-        ({"startingOffsets": "latest"}, "ConfigError: option startingOffsets: latest (-1) leaves"),
+        pytest.param(
+            {"startingOffsets": "latest"}, "ConfigError: option startingOffsets: latest (-1) leaves", marks=LONG
+        ),
         ({"assign": '{"t":[0]}'}, "ConfigError: option assign and subscribe: set together"),
-        ({"subscribe": "there-is-no-such-topic"}, "KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3): topic"),
-        (JSON, "DecodeError: value of"),
+        pytest.param(
+            {"subscribe": "there-is-no-such-topic"}, "KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3): topic", marks=LONG
+        ),
+        pytest.param(JSON, "DecodeError: value of", marks=LONG),
     ],
 )
 def test_a_batch_read_says_the_cause_without_a_traceback(spark, source, options, cause):
@@ -62,8 +67,10 @@ def test_a_batch_read_says_the_cause_without_a_traceback(spark, source, options,
     [
         ({"endingOffsets": "latest"}, "ConfigError: option endingOffsets: only for batch reads"),
         ({"startingOffsets": '{"t":{"0":0}}'}, "ConfigError: option startingOffsets: misses"),
-        ({"subscribe": "there-is-no-such-topic"}, "KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3): topic"),
-        ({"startingOffsets": "earliest", **JSON}, "DecodeError: value of"),
+        pytest.param(
+            {"subscribe": "there-is-no-such-topic"}, "KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3): topic", marks=LONG
+        ),
+        pytest.param({"startingOffsets": "earliest", **JSON}, "DecodeError: value of", marks=LONG),
     ],
 )
 def test_a_stream_says_the_cause_in_the_first_line_of_its_exception(spark, source, tmp_path, options, cause):
@@ -82,7 +89,7 @@ def test_a_stream_says_the_cause_in_the_first_line_of_its_exception(spark, sourc
     [
         ("'v' value", {"exactlyOnse": "true"}, "ConfigError: option exactlyonse: unknown"),
         ("'v' other", {}, "ConfigError: column value: missing"),
-        ("'v' value, 9 partition", {}, "KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3): partition"),
+        pytest.param("'v' value, 9 partition", {}, "KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3): partition", marks=LONG),
     ],
 )
 def test_a_write_says_the_cause_without_a_traceback(spark, broker, topic, columns, options, cause):

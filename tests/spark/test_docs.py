@@ -66,6 +66,7 @@ def places(folder: Path, data: Path, registry: str, number: int) -> dict[str, st
     }
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", pages_with("spark"), ids=lambda page: page.name)

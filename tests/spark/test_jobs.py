@@ -116,6 +116,7 @@ def test_a_landed_table_goes_back_into_a_topic(spark, broker, topic, produce, tm
     assert shifted == NOON + 60_000
 
 
+@pytest.mark.long
 def test_a_replay_keeps_to_its_rate_and_refuses_what_it_cannot_write(spark, broker, topic, tmp_path):
     log = LogDirectory(tmp_path, "flights-1")
     log.numbered(60)
@@ -155,6 +156,7 @@ def test_what_is_named_and_not_there_is_told_in_one_line(spark, tmp_path, monkey
     assert named in printed.err
 
 
+@pytest.mark.long
 def test_records_come_again_at_the_speed_at_which_they_once_came(spark, broker, topic, tmp_path, capsys):
     """Two partitions, a record in each every 30 seconds, one of them out of its time."""
     for partition in (0, 1):
@@ -240,6 +242,7 @@ def test_a_table_goes_back_from_a_directory_that_is_named_as_a_pattern(spark, br
         assert [(row.offset, bytes(row.headers[0].value)) for row in rows] == [(i, b"[x]*%d" % i) for i in range(3)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pace", [{"speed": 30}, {"rate": 3}], ids=["speed", "rate"])
 def test_the_clock_of_a_replay_begins_with_its_first_record(spark, broker, topic, tmp_path, pace):
     """Connecting takes as long as all of the records' times: they do not come all at once when it is done."""

@@ -221,6 +221,7 @@ def test_a_time_in_no_year_of_four_digits_lands_without_a_date_and_closes_the_ta
     assert sorted(row[names.index("date")] for row in rows) == ["", "1969-12-31", "2013-07-04"]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_micro_batch_is_one_file_however_many_tasks_and_cores_make_it(spark, broker, topic, produce, tmp_path):
     chance = Random(1)

@@ -102,6 +102,7 @@ def test_a_table_by_hour_and_partition_goes_back_into_a_topic(spark, broker, top
         assert set(rows_of(tmp_path / "t")["hour"].to_pylist()) == {f"2013-07-04-{hour}" for hour in (12, 13, 14)}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_headers_may_have_the_names_of_sparks_own_columns_of_files(spark, broker, topic, produce, tmp_path):
     names = ["_file", "_metadata"]

@@ -67,6 +67,7 @@ def test_json_lands_as_typed_columns_with_bad_values_beside_them(spark, broker, 
     assert land(broker.bootstrap, topic, out).malformed == 1
 
 
+@pytest.mark.long
 def test_json_goes_back_with_its_bytes_and_with_times_to_the_microsecond(spark, broker, topic, produce, tmp_path):
     schema = "at timestamp, b binary, more array<struct<b:binary,day:date>>, n double, exact decimal(9,2)"
     value = {
@@ -160,6 +161,7 @@ def test_files_hold_no_more_rows_than_asked_and_a_monitor_reads_how_far_it_is(sp
     assert sum(line.startswith("tagwire_land_ended_timestamp_seconds{") for line in lines) == 1
 
 
+@pytest.mark.long
 def test_files_end_at_their_size_whatever_came_before_them(spark, broker, topic, produce, tmp_path):
     out = tmp_path / "out"
     produce(topic, {0: [Record(None, os.urandom(5000), (), NOON) for _ in range(200)]})

@@ -44,6 +44,7 @@ def test_a_topic_that_is_deleted_while_it_is_asked_about_is_left_out_where_one_t
     assert {at.topic for at in (*earliest, *latest)} == {topic}
 
 
+@pytest.mark.long
 def test_a_topic_that_is_named_and_deleted_while_it_is_asked_about_is_an_error(
     broker: Broker, topic: str, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +81,7 @@ def test_what_a_group_refuses_is_not_committed_again_with_each_question_of_an_id
         assert admin.group_offsets(group)[at].offset == 1
 
 
+@pytest.mark.long
 def test_a_topic_that_is_named_and_gone_is_waited_for_and_told_once_until_it_is_made_anew(
     broker: Broker, topic: str, produce: Produce, caplog: pytest.LogCaptureFixture
 ) -> None:

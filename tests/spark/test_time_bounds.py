@@ -110,6 +110,7 @@ def test_a_stream_of_a_pattern_leaves_out_a_topic_that_is_deleted_before_it_is_a
     reader.stop()
 
 
+@pytest.mark.long
 def test_a_topic_that_is_named_and_deleted_before_it_is_asked_for_its_times_is_an_error(
     broker: Broker, one_that_goes: str
 ) -> None:

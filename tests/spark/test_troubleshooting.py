@@ -50,8 +50,12 @@ def holds(text: str, heading: str) -> bool:
 NOT_FOUND = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tagwire."
 NO_PYARROW = "ModuleNotFoundError: No module named 'pyarrow'"
 ANOTHER_PYTHON = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: ... than that in driver: ..."
+NO_SAVE_MODE = (
+    '[UNSUPPORTED_DATA_SOURCE_SAVE_MODE] The data source "tagwire" cannot be written in the "ErrorIfExists" mode.'
+)
+OUTSIDE = "is outside ..."
 MISSED = "records may have been missed: ..."
-LONG = NOT_FOUND, NO_PYARROW, ANOTHER_PYTHON, MISSED
+LONG = NOT_FOUND, NO_PYARROW, ANOTHER_PYTHON, NO_SAVE_MODE, OUTSIDE, MISSED
 
 
 @pytest.mark.spark
@@ -127,7 +131,7 @@ def another_python(have: Have) -> str:
     return failed(lambda: spark.range(1).select(udf(lambda number: number)("id")).collect())
 
 
-@printed('[UNSUPPORTED_DATA_SOURCE_SAVE_MODE] The data source "tagwire" cannot be written in the "ErrorIfExists" mode.')
+@printed(NO_SAVE_MODE)
 def no_save_mode(have: Have) -> str:
     table = have("spark").sql("SELECT CAST('v' AS BINARY) AS value").write.format("tagwire")
     options = {"kafka.bootstrap.servers": have("broker").bootstrap, "topic": have("topic")}
@@ -139,7 +143,7 @@ def misspelt_option(have: Have) -> str:
     return failed(lambda: read(have, startingOffset="earliest"))
 
 
-@printed("is outside ...")
+@printed(OUTSIDE)
 def outside(have: Have) -> str:
     topic = have("topic")
     return failed(lambda: read(have, startingOffsets=f'{{"{topic}":{{"0":500,"1":0}}}}').count())

@@ -56,6 +56,7 @@ def test_defects_that_are_planted_together_are_found_each_by_the_first_seed_that
     assert pool.runs < 8 * len(names) / 2
 
 
+@pytest.mark.long
 def test_a_defect_is_found_quickly(pool):
     found = hunt(pool, DEFECTS[QUICKLY_FOUND[0]], SEEDS)
     assert found.seed is not None
