@@ -106,6 +106,18 @@ class ExactlyOnceStories:
         assert query.seen() == [b"a"]
         assert [one.batch_id for one in query.decisions()] == [0, 0]
 
+    def test_a_driver_that_was_overtaken_and_gives_up_fences_nobody(self, query: Query) -> None:
+        """Spark has it abort what it could not commit: it ends what its own tasks have written, and nothing else."""
+        pickled = query.planned()
+        newer = query.tasks(0, [b"a"])
+        older = [query.attempt(pickled, 0, [b"a"])]
+        with pytest.raises(UndecidedError, match="another driver of query"):
+            query.commit(0, older)
+        query.abort(0, older)
+        query.commit(0, newer)
+        assert query.seen() == [b"a"]
+        assert not query.is_held_up()
+
     def test_a_driver_that_was_overtaken_ends_nothing_of_the_newer_one(
         self, query: Query, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -145,6 +157,26 @@ class ExactlyOnceStories:
         if written:
             query.commit(1, newer)
             assert query.seen() == [b"a", b"b", b"c", b"d"]
+
+    def test_a_driver_that_is_overtaken_before_it_has_said_that_all_is_done_says_so(
+        self, query: Query, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        messages = query.tasks(0, [b"a"])
+        commit = Producer.commit_transaction
+        commits = []
+
+        def overtaken(producer: Producer, timeout: float | None = None) -> None:
+            commits.append(producer)
+            if len(commits) == 2:
+                query.planned()
+            commit(producer, timeout)
+
+        with monkeypatch.context() as patched, pytest.raises(OvertakenError):  # noqa: PT012 - it is undone behind it
+            patched.setattr(Producer, "commit_transaction", overtaken)
+            query.commit(0, messages)
+        query.abort(0, messages)
+        query.run(1, [b"b"])
+        assert query.seen() == [b"a", b"b"]
 
     def test_checkpoints_that_take_turns_under_one_name_forget_nothing_of_each_other(self, query: Query) -> None:
         other = replace(query, query_id="query-2")

@@ -13,8 +13,9 @@ import pytest
 from pyspark.cloudpickle import dumps, loads
 
 from tagwire.broker import Broker
+from tagwire.broker.transactions import coordinator, transaction
 from tagwire.client import Admin, NewTopic
-from tagwire.errors import ConfigError
+from tagwire.errors import ConfigError, UnsupportedVersionError
 from tagwire.spark.sink.decisions import TOPIC, TopicUnfitError
 from tagwire.spark.sink.driver import UndecidedError
 from tagwire.spark.sink.exactly_once import ExactlyOnceWriter
@@ -40,6 +41,39 @@ def query(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> Query:
 
 class TestEmbedded(ExactlyOnceStories):
     """The stories of a broker in this process."""
+
+
+@pytest.mark.parametrize("last_epoch", [0, 1, 2])
+def test_a_newer_driver_with_another_producer_id_has_overtaken_as_any_other(
+    monkeypatch: pytest.MonkeyPatch, last_epoch: int
+) -> None:
+    """Epochs of a producer id are used up, after a few instead of tens of thousands of micro-batches."""
+    for module in (coordinator, transaction):
+        monkeypatch.setattr(module, "LAST_EPOCH", last_epoch)
+    stories = ExactlyOnceStories()
+    with Broker(fsync="never") as broker:
+        stories.test_of_two_drivers_of_one_query_the_older_cannot_decide(Query.new(broker.bootstrap, monkeypatch))
+        query = Query.new(broker.bootstrap, monkeypatch)
+        stories.test_a_driver_that_is_overtaken_once_it_has_decided_finds_nothing_lost(query, monkeypatch, False)
+
+
+def test_what_was_decided_in_transactions_of_version_2_waits_for_brokers_that_have_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with Broker(tmp_path, fsync="never") as broker:
+        query = Query.new(broker.bootstrap, monkeypatch)
+        query.decided_only(0, [b"a"], [b"b"])
+    with Broker(tmp_path, fsync="never", as_release="3.9") as broker:
+        query.bootstrap = broker.bootstrap
+        for _ in range(2):
+            with pytest.raises(UnsupportedVersionError, match="a transaction of version 2 needs v5"):
+                query.planned()
+        assert query.seen() == []
+    with Broker(tmp_path, fsync="never") as broker:
+        query.bootstrap = broker.bootstrap
+        query.run(0, [b"a", b"b"])
+        query.run(1, [b"c"])
+        assert query.seen() == [b"a", b"b", b"c"]
 
 
 def test_decisions_are_kept_where_reading_them_all_stays_cheap(query: Query) -> None:

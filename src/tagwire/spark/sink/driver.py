@@ -54,8 +54,14 @@ LOOK_AGAIN_SECONDS: Final = 60.0
 
 _MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 _ONGOING: Final = "Ongoing"
-_FENCED: Final = frozenset({Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH})
-_ENDED_OTHERWISE: Final = _FENCED | {Error.INVALID_TXN_STATE, Error.INVALID_PRODUCER_ID_MAPPING}
+_FENCED: Final = frozenset(
+    {
+        Error.PRODUCER_FENCED,
+        Error.INVALID_PRODUCER_EPOCH,
+        Error.INVALID_PRODUCER_ID_MAPPING,  # a newer driver got another producer id: epochs of the old one were used up
+    }
+)
+_ENDED_OTHERWISE: Final = _FENCED | {Error.INVALID_TXN_STATE}
 
 
 class UndecidedError(TagwireError):
@@ -154,9 +160,14 @@ class Driver:
 
     def abandon(self, prepared: Prepared, query_id: str, batch_id: int, written: Iterable[TaskTransaction]) -> None:
         """Gives up a micro-batch that failed, unless it was decided: then nothing is ended, and the next driver carries
-        the decision out."""
+        the decision out.
+
+        What this driver may have decided is settled before it is read: where nobody has fenced it yet, it does so
+        itself. A driver that began since then has fenced it, and is left alone.
+        """
         with self._client_of() as client, self._driver_producer(client, prepared.timeout_ms) as producer:
-            producer.init_transactions()
+            if not self._is_fenced(client, prepared.identity):
+                producer.init_transactions()
             decided = last_decisions(client, self._exactly_once_id, time.monotonic() + PATIENCE).get(query_id)
             if decided is not None and decided.batch_id >= batch_id:
                 return
@@ -274,6 +285,10 @@ class Driver:
             self._write(producer, decision.carried_out())
         except UndecidedError as error:
             raise self._overtaken_error(decision) from error
+        except KafkaError as error:
+            if error.error in _FENCED:
+                raise self._overtaken_error(decision) from error
+            raise
 
     def _fenced_error(self) -> UndecidedError:
         return UndecidedError(f"another driver of query {self._exactly_once_id} has begun")
