@@ -137,9 +137,14 @@ def _alone(value: bytes | None) -> dict[str, int] | None:
 
 
 def test_a_schema_is_read_as_spark_writes_it(spark):
-    for text in ("a int, `b c` array<struct<d:string,e:decimal(10,2)>>", "x BIGINT, y timestamp, z date, f double"):
+    for text in (
+        "a int, `b c` array<struct<d:string,e:decimal(10,2)>>",
+        "x BIGINT, y timestamp, z date, f double",
+        "a decimal(12), b numeric(5, 2), c dec(3), d numeric, e dec, f timestamp_ltz",
+        "a int NOT NULL, b struct<c: string not null, d: int>",
+    ):
         assert parse_schema(text) == StructType.fromDDL(text)
-    for text in ("a", "a int,", "a int b", "a array<int", "a struct<>", "a decimal(99,1)", "a;", ", a int"):
+    for text in ("a", "a int,", "a int b", "a array<int", "a struct<>", "a decimal(99,1)", "a;", ", a int", "a int not"):
         with pytest.raises(ConfigError):
             parse_schema(text)
 

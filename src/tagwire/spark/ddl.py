@@ -42,8 +42,12 @@ _TYPES: dict[str, DataType] = {
     "binary": BinaryType(),
     "date": DateType(),
     "timestamp": TimestampType(),
+    "timestamp_ltz": TimestampType(),
     "decimal": DecimalType(10, 0),
+    "dec": DecimalType(10, 0),
+    "numeric": DecimalType(10, 0),
 }
+_DECIMALS = frozenset(name for name, kind in _TYPES.items() if isinstance(kind, DecimalType))
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\w+|[<>(),:])")
 _MOST_DEEP = 50
 
@@ -83,7 +87,8 @@ class _Parser:
             if self.tokens[self.at] == ":":
                 self.at += 1
             name = name[1:-1].replace("``", "`") if name.startswith("`") else name
-            found.append(StructField(name, self.type(depth)))
+            kind = self.type(depth)
+            found.append(StructField(name, kind, nullable=not self._not_null()))
             if self.tokens[self.at] != ",":
                 return found
             self.at += 1
@@ -102,11 +107,12 @@ class _Parser:
             kind = StructType(self.fields(depth + 1))
             self.expect(">")
             return kind
-        if name == "decimal" and self.tokens[self.at] == "(":
+        if name in _DECIMALS and self.tokens[self.at] == "(":
             self.at += 1
-            precision = self._number()
-            self.expect(",")
-            scale = self._number()
+            precision, scale = self._number(), 0
+            if self.tokens[self.at] == ",":
+                self.at += 1
+                scale = self._number()
             self.expect(")")
             if not precision or scale > precision:
                 wrong = "more digits behind the point than digits" if precision else "no digits"
@@ -127,6 +133,15 @@ class _Parser:
         found = self.take()
         if found != token:
             raise ConfigError(f"{token or 'the end'!r} is missing before {found or 'the end'!r}")
+
+    def _not_null(self) -> bool:
+        """Whether these words stand behind a type; passes over them."""
+        if self.tokens[self.at].lower() != "not":
+            return False
+        self.at += 1
+        if self.take().lower() != "null":
+            raise ConfigError("'null' is missing behind 'not'")
+        return True
 
     def _number(self) -> int:
         text = self.take()
