@@ -144,7 +144,17 @@ def test_a_schema_is_read_as_spark_writes_it(spark):
         "a int NOT NULL, b struct<c: string not null, d: int>",
     ):
         assert parse_schema(text) == StructType.fromDDL(text)
-    for text in ("a", "a int,", "a int b", "a array<int", "a struct<>", "a decimal(99,1)", "a;", ", a int", "a int not"):
+    for text in (
+        "a",
+        "a int,",
+        "a int b",
+        "a int not",
+        "a array<int",
+        "a struct<>",
+        "a decimal(99,1)",
+        "a;",
+        ", a int",
+    ):
         with pytest.raises(ConfigError):
             parse_schema(text)
 

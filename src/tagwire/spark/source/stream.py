@@ -50,6 +50,14 @@ class TopicStreamReader(UnlimitedStreamReader, SupportsTriggerAvailableNow):
         """Fix the end of a query with Trigger.AvailableNow."""
         self.frozen = self._available_offsets()[1]
 
+    def initialOffset(self) -> Document:  # type: ignore[override]  # noqa: N802
+        """As without limits. A query with Trigger.AvailableNow does not end before it starts: Spark fixes the end
+        first, and records come meanwhile."""
+        start = super().initialOffset()
+        if self.frozen is not None:
+            self.frozen |= {at: max(offset, self.frozen.get(at, offset)) for at, offset in from_document(start).items()}
+        return start
+
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:  # type: ignore[override]  # noqa: N802
         """Where the next micro-batch ends: `start` when there is nothing new, or not enough yet.
 

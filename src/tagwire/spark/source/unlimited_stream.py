@@ -44,6 +44,7 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         super().__init__(options, schema)
         self.starting = stream_start(options)
         self.planned: tuple[Document, Offsets, Offsets] | None = None
+        self.initial: Document | None = None
         self.said_left_out = False
         limits = {
             "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
@@ -65,7 +66,8 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         Raises:
             ConfigError: startingOffsets does not fit the partitions, or the broker does not hold it (failOnDataLoss).
         """
-        return self.offset_reader.planned(self._initial_offset)
+        self.initial = self.offset_reader.planned(self._initial_offset)
+        return self.initial
 
     def _initial_offset(self, earliest: Offsets, latest: Offsets) -> Document:
         start = self.offset_reader.resolved(self.starting, "startingOffsets", earliest, latest)
@@ -90,6 +92,8 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
             KafkaError: the broker no longer holds a range (failOnDataLoss).
         """
         begin, until = from_document(start), from_document(end)
+        if start == self.initial and not self.limited:  # of Trigger.AvailableNow, Spark asks for the end first
+            begin = {at: min(offset, until[at]) for at, offset in begin.items() if at in until}
         if begin == until:
             return []
         # The offsets behind this end are not requested again: a range that is lost meanwhile fails its task.
