@@ -193,6 +193,8 @@ CASES: dict[str, dict[str, str]] = {
     },
     "transactions, uncommitted": {"subscribe": "transactions"},
     "transactions, committed": {"subscribe": "transactions", "kafka.isolation.level": "read_committed"},
+    "commas without a topic between them": {"subscribe": "plain,, cut ,"},
+    "a pattern with spaces around it": {"subscribePattern": " pl.in "},
     "compacted": {"subscribe": "compacted"},
     "compacted, in pieces": {"subscribe": "compacted", "minPartitions": "9"},
     "empty": {"subscribe": "empty"},

@@ -101,6 +101,7 @@ def test_a_partition_that_is_not_there_is_named_with_how_many_there_are(broker, 
     [
         ({"subscribe": "flights,fligths"}, "topic 'fligths' is not among the files; there are flights, orders"),
         ({"subscribe": ""}, "option subscribe='': needs topic names"),
+        ({"subscribePattern": " "}, "option subscribePattern=' ': needs a regular expression"),
         ({"view": "offsets", "subscribe": "flights"}, "view offsets is of __consumer_offsets alone"),
     ],
 )

@@ -6,6 +6,8 @@ import pytest
 
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST
+from tagwire.spark.segments.options import parse_segment_options
+from tagwire.spark.sink.options import parse as parse_sink
 from tagwire.spark.source.offset_limits import TimestampLimit
 from tagwire.spark.source.options import batch_bounds, parse, stream_start
 from tagwire.spark.tables.table_settings import TableSettings
@@ -48,6 +50,15 @@ def test_assigned_partitions_are_sorted():
 
 def test_subscribed_topics_are_trimmed_and_named_once():
     assert parse({**BROKER, "subscribe": "a, b,a"}).selection.subscribe == ("a", "b")
+
+
+def test_topics_are_named_as_sparks_kafka_connector_takes_names():
+    assert parse({**BROKER, "subscribe": "a,, b ,"}).selection.subscribe == ("a", "b")
+    assert parse({**BROKER, "subscribePattern": " fl.ghts "}).selection.matches("flights")
+    of_files = parse_segment_options({"path": "/d", "subscribe": "a,, b ,"})
+    assert of_files.topics == ("a", "b")
+    assert parse_segment_options({"path": "/d", "subscribePattern": " a.* "}).takes("ab")
+    assert parse_sink({**BROKER, "topic": " flights "}).topic == "flights"
 
 
 def test_a_pattern_has_to_match_the_whole_name():
@@ -122,10 +133,11 @@ def test_secrets_of_the_registry_are_not_shown_of_what_a_table_is_to_have():
             {**FLIGHTS, "kafka.secruity.protocol": "SSL"},
             "secruity.protocol: no property of a Kafka client; security.protocol is one",
         ),
-        ({**BROKER, "subscribe": "a,,b"}, "subscribe='a,,b'"),
+        ({**BROKER, "subscribe": " , "}, "subscribe=' , '"),
         ({**BROKER, "subscribe": ""}, "subscribe=''"),
         ({**BROKER, "subscribePattern": "("}, "subscribePattern='(': not a regular expression"),
         ({**BROKER, "subscribePattern": ""}, "subscribePattern=''"),
+        ({**BROKER, "subscribePattern": " "}, "subscribePattern=' ': needs a regular expression"),
         ({**BROKER, "assign": "flights"}, "assign='flights'"),
         ({**BROKER, "assign": "{}"}, "names no topic"),
         ({**BROKER, "assign": '{"t":[]}'}, "'t' needs its partitions"),

@@ -25,6 +25,7 @@ ONCE = {**TARGET, "exactlyonce": "true"}
         ({**ONCE, "kafka.acks": "1"}, "kafka.acks='1': exactlyOnce needs all"),
         ({**TARGET, "kafka.compression.type": "rar"}, "compression.type=rar: allowed is"),
         ({**TARGET, "kafka.linger.ms": "-5"}, "linger.ms=-5: allowed is"),
+        ({**TARGET, "topic": " "}, "topic=' ': needs the name of a topic"),
         ({**ONCE, "kafka.transactional.id": "x"}, "kafka.transactional.id: cannot be set"),
     ],
 )

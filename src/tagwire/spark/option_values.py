@@ -68,9 +68,20 @@ def dialect_of(given: Mapping[str, str]) -> tuple[str | None, HeaderRegister | N
         raise ConfigError(f"option register={path!r}: {error.filename}: {error.strerror or error}") from None
 
 
+def topic_names(given: Mapping[str, str]) -> tuple[str, ...]:
+    """The topics that `subscribe` names, separated by commas, each once. Where no name stands, there is none, as
+    Spark's KafkaSourceProvider has it. Raises ConfigError where there is none at all."""
+    names = dict.fromkeys(filter(None, map(str.strip, given["subscribe"].split(","))))
+    if not names:
+        raise ConfigError(f"option subscribe={given['subscribe']!r}: needs topic names, separated by commas")
+    return tuple(names)
+
+
 def pattern(option: str, given: Mapping[str, str]) -> str:
-    """A regular expression, "" where there is none. Raises ConfigError."""
-    text = given.get(option, "")
+    """A regular expression, "" where there is none; spaces around it are no part of it. Raises ConfigError."""
+    text = given.get(option, "").strip()
+    if option in given and not text:
+        raise ConfigError(f"option {option}={given[option]!r}: needs a regular expression")
     try:
         re.compile(text)
     except re.error as error:

@@ -11,7 +11,7 @@ from typing import Any
 from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
 from tagwire.records.internal_topics import CLUSTER_METADATA, OFFSETS, TRANSACTIONS
-from tagwire.spark.option_values import choice, count, dialect_of, flag, known_options, pattern
+from tagwire.spark.option_values import choice, count, dialect_of, flag, known_options, pattern, topic_names
 from tagwire.spark.row_converter import HEADER_COLUMNS, RowOptions, row_options
 from tagwire.spark.values.options import OPTIONS as VALUE_OPTIONS
 from tagwire.spark.values.options import REGISTRY
@@ -99,13 +99,11 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
         said := next((name for name in ("subscribe", "subscribePattern") if name in given), "")
     ):
         raise ConfigError(f"option {said}: view {view} is of {STATE_VIEWS[view]} alone; filter its rows instead")
-    if "subscribe" in given and not all(name.strip() for name in given["subscribe"].split(",")):
-        raise ConfigError(f"option subscribe={given['subscribe']!r}: needs topic names, separated by commas")
     dialect, register = dialect_of(given)
     return SegmentOptions(
         paths=paths,
         view=view,
-        topics=tuple(name.strip() for name in given["subscribe"].split(",")) if "subscribe" in given else (),
+        topics=topic_names(given) if "subscribe" in given else (),
         pattern=pattern("subscribePattern", given),
         rows=row_options(given, include_headers=flag("includeHeaders", given, default=False)),
         isolation=choice("isolation", given, (UNCOMMITTED, COMMITTED)),

@@ -105,8 +105,9 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
     if not servers.strip():
         raise ConfigError("option kafka.bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
     check_values({"bootstrap.servers": servers, **client})
-    if given.get("topic") == "":
-        raise ConfigError("option topic='': needs the name of a topic")
+    topic = given["topic"].strip() if "topic" in given else None
+    if topic == "":
+        raise ConfigError(f"option topic={given['topic']!r}: needs the name of a topic")
     flag("includeHeaders", given, default=False)
     named = given.get("exactlyOnceId")
     if named is not None and not _ID.fullmatch(named):
@@ -122,7 +123,7 @@ def parse(options: Mapping[str, str]) -> SinkOptions:
         raise ConfigError(f"option kafka.acks={client['acks']!r}: exactlyOnce needs all")
     return SinkOptions(
         client={"bootstrap.servers": servers, **client},
-        topic=given.get("topic"),
+        topic=topic,
         exactly_once=exactly_once,
         given_exactly_once_id=named,
         settled_batch=settled,

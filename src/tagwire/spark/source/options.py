@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST
-from tagwire.spark.option_values import count, dialect_of, flag, known_options, pattern, refuse_path, seconds
+from tagwire.spark.option_values import (
+    count,
+    dialect_of,
+    flag,
+    known_options,
+    pattern,
+    refuse_path,
+    seconds,
+    topic_names,
+)
 from tagwire.spark.row_converter import HEADER_COLUMNS, RowOptions, row_options
 from tagwire.spark.source.offset_limits import (
     END_OPTIONS,
@@ -220,16 +229,10 @@ def _selection(given: Mapping[str, str]) -> Selection:
     if len(named) != 1:
         said = f"{' and '.join(named)}: set together" if named else f"{' or '.join(_SELECTIONS)}: missing"
         raise ConfigError(f"option {said}; exactly one of {', '.join(_SELECTIONS)} has to name the topics")
-    text = given[named[0]]
     if named[0] == "assign":
-        return Selection(assign=_assigned(text))
+        return Selection(assign=_assigned(given["assign"]))
     if named[0] == "subscribe":
-        topics = [topic.strip() for topic in text.split(",")]
-        if not all(topics):
-            raise ConfigError(f"option subscribe={text!r}: needs topic names, separated by commas")
-        return Selection(subscribe=tuple(dict.fromkeys(topics)))
-    if not text:
-        raise ConfigError("option subscribePattern='': needs a regular expression")
+        return Selection(subscribe=topic_names(given))
     return Selection(pattern=pattern("subscribePattern", given))
 
 
