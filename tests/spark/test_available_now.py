@@ -82,3 +82,19 @@ def test_what_a_query_has_reached_and_is_gone_before_it_begins_again_is_a_loss(
     with pytest.raises(KafkaError, match=f"{topic}-0 now ends at 1, 2 was reached"):
         reader.latestOffset({topic: {"0": 2, "1": 0}}, ReadAllAvailable())
     reader.stop()
+
+
+def test_nothing_is_left_out_for_being_less_than_a_micro_batch_waits_for(
+    broker: Broker, topic: str, produce: Produce
+) -> None:
+    produce(topic, {0: A_RECORD * 3})
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    limits = {"minOffsetsPerTrigger": "2", "maxOffsetsPerTrigger": "2"}
+    reader = TopicStreamReader(parse(options | limits), topic_schema(False))
+    reader.prepareForTriggerAvailableNow()
+    document, ends = reader.initialOffset(), []
+    for _ in range(2):
+        document = reader.latestOffset(document, reader.getDefaultReadLimit())
+        ends.append(document[topic]["0"])
+    assert ends == [2, 3]
+    reader.stop()
