@@ -300,3 +300,50 @@ def test_a_member_that_was_lost_is_still_the_one_that_offsets_of_a_transaction_a
     assert consumer.core.group_metadata() == member  # which the coordinator refuses
     until(consumer, lambda: consumer.core.work.is_member)
     assert consumer.core.group_metadata() != member
+
+
+def by_hand(room: Room, **options: Any) -> MemoryConsumer:
+    consumer = room.consumer(**options)
+    consumer.call(consumer.core.assign([AT]))
+    return consumer
+
+
+def test_what_is_committed_is_told_after_what_was_asked_to_be_committed_before() -> None:
+    room = Room()
+    consumer = by_hand(room)
+    commit_later(consumer, {AT: 5})
+    found = consumer.call(consumer.core.committed([AT], 5.0))
+    assert {partition: offset.offset for partition, offset in found.items()} == {AT: 5}
+
+
+@pytest.mark.parametrize("protocol", [None, *PROTOCOLS], ids=["by hand", "classic", "KIP-848"])
+def test_who_gets_a_partition_back_begins_where_its_commit_that_is_on_its_way_goes(
+    protocol: dict[str, Any] | None,
+) -> None:
+    room = Room()
+    room.fill(20)
+    consumer = by_hand(room) if protocol is None else subscribed(room, protocol)
+    consumer.drained(20)
+    room.cluster.script("OffsetCommit", *[lambda message: response(message, Error.COORDINATOR_LOAD_IN_PROGRESS)] * 3)
+    told = commit_later(consumer, {AT: 20})
+    if protocol is None:
+        consumer.call(consumer.core.assign([]))
+        consumer.call(consumer.core.assign([AT]))
+    else:
+        consumer.call(consumer.core.unsubscribe())
+        consumer.call(consumer.core.subscribe("t", None, None))
+    room.fill(1)
+    assert [record.offset for record in consumer.drained(1)] == [20]
+    assert told == [({AT: 20}, None)]
+
+
+def test_a_commit_that_goes_on_failing_keeps_only_its_own_partitions_from_beginning() -> None:
+    room = Room(2)
+    room.fill(1, partition=1)
+    consumer = by_hand(room)
+    held = HeldUp(room, consumer)
+    began = room.driver.now()
+    consumer.call(consumer.core.assign([("t", 1)]))
+    consumer.drained(1)
+    assert room.driver.now() < began + 1
+    held.release()

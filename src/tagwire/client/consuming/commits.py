@@ -6,7 +6,7 @@ Kafka's class is CommitRequestManager, and ConsumerCoordinator before it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Set
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
@@ -71,7 +71,7 @@ class OffsetCommits:
         self._coordinator = coordinator
         self._group = group
         self._membership = membership
-        self._turns: deque[object] = deque()  # of commits, in the order in which they were asked for
+        self._turns: deque[PendingCommit | AutomaticCommit] = deque()  # in the order in which they were asked for
 
     async def commit(
         self, pending: PendingCommit | AutomaticCommit, deadline: float
@@ -85,7 +85,7 @@ class OffsetCommits:
         """
         if not pending.offsets:
             return {}
-        async with self._turn(deadline):
+        async with self._turn(pending, deadline):
             retry = self._network.retry(deadline)
             while True:
                 sent = self._member()
@@ -109,6 +109,10 @@ class OffsetCommits:
                     raise _named(error, refused) from error
                 return offsets
 
+    def is_committing(self, partitions: Set[TopicPartition]) -> bool:
+        """Whether a commit of any of these has begun and is not done: until then nobody knows what is committed."""
+        return any(each.is_about(partitions) for each in self._turns)
+
     async def finish(self, deadline: float) -> None:
         """Waits until the commits that have begun are done, or the deadline is over."""
         await Wait(lambda: not self._turns, deadline)
@@ -117,7 +121,7 @@ class OffsetCommits:
         self, partitions: Collection[TopicPartition], deadline: float
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed of these partitions, without those that it has committed nothing of. Waits for
-        transactions that commit offsets of them (KIP-447).
+        commits of them that were asked for before, and for transactions that commit offsets of them (KIP-447).
 
         Raises:
             KafkaError, RequestTimeoutError, ...: as `commit`.
@@ -125,6 +129,7 @@ class OffsetCommits:
         if not partitions:
             return {}
         wanted, found = set(partitions), dict[TopicPartition, OffsetAndMetadata]()
+        await self._settled([each for each in self._turns if each.is_about(wanted)], deadline)
         response = await self._group_coordinator().send(
             lambda connection: self._fetch_request(connection, wanted),
             lambda response: self._take(response, wanted, found),
@@ -135,9 +140,19 @@ class OffsetCommits:
         self._take(response, wanted, found)
         return found
 
+    async def _settled(self, before: Collection[PendingCommit | AutomaticCommit], deadline: float) -> None:
+        """Waits until these commits are done. Each may be tried again, and what is asked about it meanwhile would be
+        told as it was before."""
+
+        def is_settled() -> bool:
+            return not any(each in self._turns for each in before)
+
+        await Wait(is_settled, deadline)
+        if not is_settled():
+            raise RequestTimeoutError(f"offsets of group {self._group!r}: a commit of them has no response yet")
+
     @asynccontextmanager
-    async def _turn(self, deadline: float) -> AsyncIterator[None]:
-        turn = object()
+    async def _turn(self, turn: PendingCommit | AutomaticCommit, deadline: float) -> AsyncIterator[None]:
         self._turns.append(turn)
         try:
             await Wait(lambda: self._turns[0] is turn, deadline)

@@ -97,6 +97,10 @@ class ConsumerCommits:
         self._group_commits()
         self._wanted.append((self._pending(offsets), callback))
 
+    def is_committing(self, partition: TopicPartition) -> bool:
+        """Whether a commit of it has begun and is not done."""
+        return self._commits is not None and self._commits.is_committing({partition})
+
     async def finish(self, deadline: float) -> None:
         """Waits until all that were asked for are done, or the deadline is over: whoever leaves the group cannot
         commit any more."""
@@ -117,9 +121,10 @@ class ConsumerCommits:
                 logger.warning("offsets were not committed automatically: %s", error)
 
     async def committed(self, partitions: object, deadline: float) -> dict[TopicPartition, OffsetAndMetadata]:
-        """As `Consumer.committed`. Raises ConsumerStateError without a group."""
+        """As `Consumer.committed`, after what was to be committed before. Raises ConsumerStateError without a group."""
         commits = self._group_commits()
         named = arguments.topics_or_partitions("partitions", partitions)
+        self.begin()
         return await commits.committed(await partitions_of(self._network, named, deadline), deadline)
 
     def _pending(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PendingCommit:

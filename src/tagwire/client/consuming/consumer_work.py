@@ -272,9 +272,14 @@ class ConsumerWork:
 
     async def _find_positions(self) -> None:
         assigned = self.subscription
+
+        def can_begin(one: AssignedPartition) -> bool:
+            # What is on its way to be committed is where it begins; those that need not wait for that do not.
+            return one.needs_position and not self.commits.is_committing(one.partition)
+
         while True:
-            await Wait(lambda: any(one.needs_position for one in assigned.assigned.values()), NEVER)
-            wanted = [one for one in assigned.assigned.values() if one.needs_position]
+            await Wait(lambda: any(can_begin(one) for one in assigned.assigned.values()), NEVER)
+            wanted = [one for one in assigned.assigned.values() if can_begin(one)]
             try:
                 await self._find(wanted)
             except TagwireError as error:

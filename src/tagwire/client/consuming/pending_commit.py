@@ -9,7 +9,7 @@ may be ahead of what was known before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Final
 
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
@@ -60,6 +60,10 @@ class PendingCommit:
             )
         return self.offsets
 
+    def is_about(self, partitions: Set[TopicPartition]) -> bool:
+        """Whether offsets of any of these are to be committed."""
+        return any(partition in partitions for partition in self.offsets)
+
     def note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Has the assignments that the commit was asked for under know of it."""
         for partition, one in self._assigned.items():
@@ -102,6 +106,10 @@ class AutomaticCommit:
         assigned = [self._subscription.assigned[partition] for partition in offsets]
         self._sent = [(one, one.sought) for one in assigned]
         return offsets
+
+    def is_about(self, partitions: Set[TopicPartition]) -> bool:
+        """Whether offsets of any of these are on their way. What is not sent yet will be of what is assigned then."""
+        return any(one.partition in partitions for one, _ in self._sent)
 
     def note_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Has the assignments know of it that there were when it was sent."""
