@@ -26,6 +26,7 @@ from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
 from .fake_broker import Close, Late
+from .fetch_refusals import fetch_error
 from .fetching_in_memory import Brokers
 from .logs import batch_of
 from .memory_consumers import MemoryConsumer, Room
@@ -179,6 +180,36 @@ def test_a_position_that_cannot_be_found_is_an_error() -> None:
         with pytest.raises(KafkaError, match=r"TOPIC_AUTHORIZATION_FAILED .*t-1"):
             raising()
     assert consumer.call(consumer.core.position(OTHER, 20)) == 0
+
+
+@pytest.mark.parametrize("api", ["Fetch", "ListOffsets"])
+def test_a_leader_that_does_not_know_what_is_wrong_with_it_is_asked_again(
+    api: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As by Kafka's FetchCollector and OffsetFetcherUtils: the next attempt may do, and a poll is not told."""
+    room = Room(2)
+    room.fill(5, 1)
+    error = Error.UNKNOWN_SERVER_ERROR
+    refused = fetch_error(error) if api == "Fetch" else refusing_offsets(error)
+    room.cluster.script(api, *[refused] * 3)
+    consumer = room.consumer()
+    consumer.call(consumer.core.assign([OTHER]))
+    assert offsets(consumer.drained(5)) == [*range(5)]
+    assert sum("t-1: it is tried again: UNKNOWN_SERVER_ERROR" in said for said in caplog.messages) == 3
+
+
+@pytest.mark.parametrize("api", ["Fetch", "ListOffsets"])
+def test_a_log_that_is_damaged_is_told_instead_of_waiting_for_ever(api: str) -> None:
+    room = Room(2)
+    room.fill(5, 1)
+    refused = fetch_error(Error.CORRUPT_MESSAGE) if api == "Fetch" else refusing_offsets(Error.CORRUPT_MESSAGE)
+    room.cluster.script(api, *[refused] * 2)
+    consumer = room.consumer()
+    consumer.call(consumer.core.assign([OTHER]))
+    for _ in range(2):
+        with pytest.raises(KafkaError, match=r"CORRUPT_MESSAGE .*t-1"):
+            consumer.poll(10.0)
+    assert offsets(consumer.drained(5)) == [*range(5)]
 
 
 def test_a_partition_that_is_paused_while_its_records_are_read_goes_on_where_it_was() -> None:

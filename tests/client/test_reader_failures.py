@@ -23,6 +23,7 @@ from tagwire.errors import (
 from tagwire.records import Record
 
 from .fake_broker import Close, FakeCluster, Piecemeal, Silence
+from .fetch_refusals import fetch_error
 from .logs import batch_of, fill, offsets
 
 
@@ -30,26 +31,6 @@ from .logs import batch_of, fill, offsets
 def cluster() -> Iterator[FakeCluster]:
     with FakeCluster() as one:
         yield one
-
-
-def fetch_error(error: Error) -> Any:
-    def refuse(message: Any) -> Any:
-        kind = messages.FetchResponse
-        return kind(
-            responses=[
-                kind.FetchableTopicResponse(
-                    topic=topic.topic,
-                    topic_id=topic.topic_id,
-                    partitions=[
-                        kind.PartitionData(partition_index=partition.partition, error_code=error, high_watermark=-1)
-                        for partition in topic.partitions
-                    ],
-                )
-                for topic in message.topics
-            ]
-        )
-
-    return refuse
 
 
 PASSING_TROUBLES = [

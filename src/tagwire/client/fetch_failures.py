@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 
 from tagwire.client.fetch_positions import FetchBuffer, FetchFailure, FetchPosition
@@ -9,6 +10,8 @@ from tagwire.client.network_client import NetworkClient
 from tagwire.client.retry import LONGEST_PAUSE
 from tagwire.client.scheduling import NEVER
 from tagwire.errors import Error, KafkaError, TagwireError
+
+logger = logging.getLogger("tagwire.client")
 
 
 class FetchFailures:
@@ -36,6 +39,8 @@ class FetchFailures:
         except TagwireError as final:
             self.hand_over(position, final)
             return False
+        if isinstance(error, KafkaError) and error.error is Error.UNKNOWN_SERVER_ERROR:
+            logger.warning("%s: it is tried again: %s", position.partition, error)
         return True
 
     def leaderless(self, position: FetchPosition, error: TagwireError) -> None:

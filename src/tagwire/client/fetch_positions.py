@@ -17,7 +17,14 @@ from tagwire.client.metadata import NO_TOPIC_ID
 from tagwire.client.offset_reset import OffsetReset
 from tagwire.client.retry import is_retriable, pause_before
 from tagwire.client.scheduling import NEVER
-from tagwire.errors import CorruptRecordError, RequestTimeoutError, TagwireError, UnsupportedVersionError
+from tagwire.errors import (
+    CorruptRecordError,
+    Error,
+    KafkaError,
+    RequestTimeoutError,
+    TagwireError,
+    UnsupportedVersionError,
+)
 from tagwire.partitions import TopicPartition
 
 UNKNOWN: Final = -1
@@ -212,11 +219,11 @@ class FetchPosition:
 
     def failed(self, error: TagwireError, patience: float, driver: Driver) -> None:
         """Puts off the next attempt. Raises `error` when it is not worth one, or has lasted for `patience` seconds;
-        with patience for ever a leader that keeps silent is worth another one, too."""
+        with patience for ever it is as `_heals` says."""
         now = driver.now()
         if not self._attempts:
             self._failing_since = now
-        is_worth_it = is_retriable(error) or (patience == NEVER and isinstance(error, RequestTimeoutError))
+        is_worth_it = is_retriable(error) if patience < NEVER else _heals(error)
         if not is_worth_it or now - self._failing_since >= patience:
             raise error
         self._attempts += 1
@@ -380,6 +387,17 @@ class FetchBuffer:
         else:
             fetched.is_taken = True
         return fetched
+
+
+def _heals(error: TagwireError) -> bool:
+    """Whether who waits for ever waits for this to pass: for a leader that keeps silent or does not know what is wrong
+    with it, too, but not for a log that is damaged, which stays so. Source: Kafka's
+    FetchCollector.handleInitializeErrors."""
+    if isinstance(error, KafkaError):
+        return error.error is Error.UNKNOWN_SERVER_ERROR or (
+            error.retriable and error.error is not Error.CORRUPT_MESSAGE
+        )
+    return is_retriable(error) or isinstance(error, RequestTimeoutError)
 
 
 def at_offset(partition: TopicPartition, offset: int, error: TagwireError) -> TagwireError:
