@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwire import messages
-from tagwire.client import RebalanceListener
+from tagwire.client import OffsetAndMetadata, RebalanceListener
 from tagwire.errors import (
     CommitFailedError,
     ConfigError,
@@ -879,3 +879,17 @@ def test_no_record_comes_twice_to_who_keeps_its_partition_and_none_is_left_out(
 
 def _logs(room: Room) -> dict[TopicPartition, Any]:
     return {TopicPartition("t", index): log for index, log in enumerate(room.log)}
+
+
+@pytest.mark.parametrize("position", [OffsetAndMetadata(-1), OffsetAndMetadata(-7), OffsetAndMetadata(2**63), 2**63])
+@pytest.mark.parametrize("way", ["seek", "assign"])
+def test_a_position_that_no_partition_has_is_refused_and_nothing_moves(way: str, position: object) -> None:
+    room = Room()
+    room.fill(10)
+    consumer = room.consumer(max_poll_records=5)
+    consumer.call(consumer.core.assign([AT]))
+    assert offsets(consumer.drained(5)) == [*range(5)]
+    core = consumer.core
+    with pytest.raises(ConfigError, match="position: t-0"):
+        consumer.call(core.seek(AT, position) if way == "seek" else core.assign({AT: position}))
+    assert offsets(consumer.drained(5)) == [*range(5, 10)]

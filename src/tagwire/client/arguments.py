@@ -39,6 +39,8 @@ ByTopicOrPartition = Mapping[Any, ValueT]
 """A value by `TopicOrPartition`. A type checker takes a dict by text for none by text or pairs, so that its keys are
 checked when the program runs."""
 
+MAX_OFFSET: Final = 2**63 - 1
+
 OFFSET: Final = 'an offset, "earliest", "latest", an AtTimestamp or a datetime with a time zone'
 
 _PAIR: Final = 'a topic and a partition, such as ("orders", 0)'
@@ -188,12 +190,20 @@ def offset_spec(option: str, given: object, also: str = "") -> int | AtTimestamp
         also: what else might have been given, for the error.
     """
     number = whole(given)
-    if number is not None and number >= min(EARLIEST, LATEST):
+    if number is not None and min(EARLIEST, LATEST) <= number <= MAX_OFFSET:
         return number
     found = _timed(option, given)
     if found is None:
         raise wrong(option, shown(given), f"{OFFSET}, or {also}" if also else OFFSET)
     return found
+
+
+def offset(option: str, given: object) -> int:
+    """An offset that a record may have, or come next. Raises ConfigError."""
+    number = whole(given)
+    if number is None or not 0 <= number <= MAX_OFFSET:
+        raise wrong(option, shown(given), "an offset from 0 on")
+    return number
 
 
 def timestamp(option: str, given: object) -> int:

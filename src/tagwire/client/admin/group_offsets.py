@@ -9,7 +9,6 @@ from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
 from tagwire.client.broker_connection import BrokerConnection
-from tagwire.client.config import wrong
 from tagwire.client.coordinators import GROUP
 from tagwire.client.offset_spec import AtTimestamp, OffsetSpec
 from tagwire.client.offsets import NO_EPOCH, NO_OFFSET, list_offsets_or_end
@@ -135,7 +134,8 @@ class GroupOffsets(AdminApi):
 
 def _offset(partition: TopicPartition, given: object) -> OffsetAndMetadata | int | AtTimestamp:
     if isinstance(given, OffsetAndMetadata):
-        return given if given.offset >= 0 else committable(partition, given.offset)
+        committable(partition, given.offset)
+        return given
     number = arguments.whole(given)
     if number is not None and number not in (EARLIEST, LATEST):
         return committable(partition, number)
@@ -144,9 +144,7 @@ def _offset(partition: TopicPartition, given: object) -> OffsetAndMetadata | int
 
 def committable(partition: TopicPartition, offset: int) -> OffsetAndMetadata:
     """An offset to commit. Raises ConfigError for one below 0: brokers keep it, and no client can go on there."""
-    if offset < 0:
-        raise wrong(f"offsets: {partition}", offset, "an offset from 0 on")
-    return OffsetAndMetadata(offset)
+    return OffsetAndMetadata(arguments.offset(f"offsets: {partition}", offset))
 
 
 def _fetch_request(

@@ -429,7 +429,7 @@ class ConsumerWork:
     async def _resolved(self, positions: Mapping[TopicPartition, object]) -> dict[TopicPartition, GivenPosition]:
         """(offset, leader epoch) of each. Raises ConfigError for what means nothing."""
         known = {
-            partition: GivenPosition(given.offset, given.leader_epoch)
+            partition: GivenPosition(arguments.offset(f"position: {partition}", given.offset), given.leader_epoch)
             for partition, given in positions.items()
             if isinstance(given, OffsetAndMetadata)
         }
