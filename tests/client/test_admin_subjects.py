@@ -296,6 +296,26 @@ def test_share_groups_are_described_where_nothing_else_knows_them(cluster: FakeC
     assert [request.group_ids for request in cluster.requests("ShareGroupDescribe")] == [["h"]]
 
 
+def test_streams_groups_are_described_with_the_partitions_that_their_active_tasks_read(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    kind = messages.StreamsGroupDescribeResponse
+    part = kind.Subtopology(
+        subtopology_id="0", source_topics=["t"], repartition_source_topics=[kind.TopicInfo(name="again")]
+    )
+    group = kind.DescribedGroup(group_id="h", group_state="Stable", topology=kind.Topology(subtopologies=[part]))
+    tasks, standby = (kind.TaskIds(subtopology_id="0", partitions=own) for own in ([0, 1], [2]))
+    held = kind.Assignment(active_tasks=[tasks], standby_tasks=[standby])
+    group.members = [kind.Member(member_id="m", client_id="app", client_host="/h", instance_id="i", assignment=held)]
+    cluster.topic("again")
+    cluster.serve({89: (0, 0)}, {"StreamsGroupDescribe": lambda _: kind(groups=[group])})
+    found = admin.describe_groups(["g", "h"])
+    assert (found["g"].type, found["h"].type, found["h"].assignor) == ("classic", "streams", "")
+    held_partitions = (TopicPartition("again", 0), AT, TopicPartition("t", 1))
+    assert found["h"].members == (GroupMember("m", "app", "/h", "i", held_partitions),)
+    assert [request.group_ids for request in cluster.requests("StreamsGroupDescribe")] == [["h"]]
+
+
 @pytest.mark.parametrize("error", [Error.GROUP_ID_NOT_FOUND, Error.UNSUPPORTED_VERSION])
 def test_a_group_that_is_not_of_the_newer_protocol_is_asked_for_as_a_classic_one(
     cluster: FakeCluster, admin: Admin, error: Error

@@ -160,7 +160,7 @@ class Admin(AccessCalls, PlacementCalls):
         return self._network.run(self._core.list_groups(states=states, types=types))
 
     def describe_groups(self, groups: arguments.Names) -> dict[str, GroupDescription]:
-        """Groups and their members: classic ones, those of KIP-848, share groups (KIP-932).
+        """Groups and their members: classic ones, those of KIP-848, share groups (KIP-932), streams groups (KIP-1071).
 
         Args:
             groups: group ids, or one.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.consuming.consumer_protocol import decode_assignment
 from tagwire.client.coordinators import GROUP
+from tagwire.client.metadata import TopicMetadata
 from tagwire.client.scheduling import gather
 from tagwire.errors import DecodeError, Error
 from tagwire.partitions import TopicPartition
@@ -40,7 +41,8 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """A member of a group and the partitions it has. `instance_id` is None for a dynamic member."""
+    """A member of a group and the partitions it has: of a streams group, those that its active tasks read.
+    `instance_id` is None for a dynamic member."""
 
     member_id: str
     client_id: str
@@ -55,8 +57,8 @@ class GroupDescription:
 
     Attributes:
         state: such as "Stable" or "Empty".
-        type: "classic", "consumer" for the protocol of KIP-848, or "share".
-        assignor: who spreads the partitions, "" without members.
+        type: "classic", "consumer" for the protocol of KIP-848, "share" (KIP-932), or "streams" (KIP-1071).
+        assignor: who spreads the partitions, "" without members, and where a broker does not tell.
         coordinator: node id.
     """
 
@@ -157,6 +159,8 @@ class Groups(AdminApi):
             found.insert(0, self._describe_consumer)
         if ApiKey.SHARE_GROUP_DESCRIBE in connection.ranges:
             found.append(self._describe_share)
+        if ApiKey.STREAMS_GROUP_DESCRIBE in connection.ranges:
+            found.append(self._describe_streams)
         return found
 
     async def _describe_consumer(
@@ -176,6 +180,20 @@ class Groups(AdminApi):
         response = await self._network.request(connection, request, deadline)
         return [
             _described(group, "share", connection.node, (_member(each, None) for each in group.members))
+            for group in response.groups
+        ]
+
+    async def _describe_streams(
+        self, connection: BrokerConnection, groups: list[str], deadline: float
+    ) -> list[ApiResult[str, GroupDescription]]:
+        request = messages.StreamsGroupDescribeRequest(group_ids=groups)
+        response = await self._network.request(connection, request, deadline)
+        topics = {topic for group in response.groups for own in _sources(group).values() for topic in own}
+        known = (await self._network.refresh(sorted(topics), deadline)).topics if topics else {}
+        return [
+            _described(
+                group, "streams", connection.node, (_of_tasks(each, _sources(group), known) for each in group.members)
+            )
             for group in response.groups
         ]
 
@@ -215,13 +233,15 @@ class Groups(AdminApi):
 
 
 def _described(
-    group: messages.ConsumerGroupDescribeResponse.DescribedGroup | messages.ShareGroupDescribeResponse.DescribedGroup,
+    group: messages.ConsumerGroupDescribeResponse.DescribedGroup
+    | messages.ShareGroupDescribeResponse.DescribedGroup
+    | messages.StreamsGroupDescribeResponse.DescribedGroup,
     kind: str,
     node: int,
     members: Iterable[GroupMember],
 ) -> ApiResult[str, GroupDescription]:
     """A group in which the broker assigns, of type and protocol `kind`."""
-    state, assignor = group.group_state, group.assignor_name
+    state, assignor = group.group_state, group.assignor_name or ""
     found = GroupDescription(group.group_id, state, kind, kind, assignor, node, tuple(members))
     return ApiResult(group.group_id, group.error_code, group.error_message, found)
 
@@ -232,6 +252,31 @@ def _member(
 ) -> GroupMember:
     assigned = _partitions_of(member.assignment)
     return GroupMember(member.member_id, member.client_id, member.client_host, instance_id, assigned)
+
+
+def _sources(group: messages.StreamsGroupDescribeResponse.DescribedGroup) -> dict[str, list[str]]:
+    """The topics that each part of a streams group's topology reads, by the part's id."""
+    parts = group.topology.subtopologies if group.topology is not None else None
+    return {
+        part.subtopology_id: [*part.source_topics, *(topic.name for topic in part.repartition_source_topics)]
+        for part in parts or ()
+    }
+
+
+def _of_tasks(
+    member: messages.StreamsGroupDescribeResponse.Member,
+    sources: Mapping[str, list[str]],
+    known: Mapping[str, TopicMetadata],
+) -> GroupMember:
+    """A member of a streams group. A task reads the partition of its number in every topic that has as many."""
+    assigned = sorted(
+        TopicPartition(topic, index)
+        for task in member.assignment.active_tasks
+        for topic in sources.get(task.subtopology_id, ())
+        for index in task.partitions
+        if topic in known and index in known[topic].partitions
+    )
+    return GroupMember(member.member_id, member.client_id, member.client_host, member.instance_id, tuple(assigned))
 
 
 def _partitions_of(

@@ -31,7 +31,7 @@ SHARE: Final = "share"
 _SHARE_OFFSETS: Final = messages.DescribeShareGroupOffsetsRequest.api_key
 
 # The types of groups that `describe_groups` knows; brokers before Kafka 3.8 tell none.
-_DESCRIBED: Final = ("", "classic", "consumer", SHARE)
+_DESCRIBED: Final = ("", "classic", "consumer", SHARE, "streams")
 
 # Seconds in which a partition that has just lost its leader may get another; one without a leader for longer is told
 # as such.
