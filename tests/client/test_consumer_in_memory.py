@@ -182,6 +182,20 @@ def test_a_position_that_cannot_be_found_is_an_error() -> None:
     assert consumer.call(consumer.core.position(OTHER, 20)) == 0
 
 
+def test_who_commits_without_an_interval_commits_soon_and_rests_between() -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room, auto_commit=True, auto_commit_interval=0.0)
+    consumer.drained(10)
+    consumer.poll()
+    room.pass_time(0.1)
+    assert room.committed == {AT: 10}
+    work = consumer.core.work
+    room.pass_time(0.01)
+    work.step()
+    assert work.until() > room.driver.now()
+
+
 @pytest.mark.parametrize("api", ["Fetch", "ListOffsets"])
 def test_a_leader_that_does_not_know_what_is_wrong_with_it_is_asked_again(
     api: str, caplog: pytest.LogCaptureFixture

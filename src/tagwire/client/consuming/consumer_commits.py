@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
@@ -22,6 +23,10 @@ from tagwire.errors import ConsumerStateError, TagwireError
 from tagwire.partitions import TopicPartition
 
 logger = logging.getLogger("tagwire.client")
+
+# Seconds between two automatic commits at least: with an interval of 0, which Kafka allows, its client commits inside
+# of every poll, and here one that has nothing to commit would do nothing else than find that out.
+_SHORTEST_INTERVAL: Final = 0.05
 
 CommitCallback = Callable[[Mapping[TopicPartition, OffsetAndMetadata], Exception | None], object]
 """Called by `poll` with the offsets of a `commit_async`, and None or why they were not committed."""
@@ -110,8 +115,9 @@ class ConsumerCommits:
 
     async def commit_now_and_then(self) -> None:
         """Commits what is consumed every `auto_commit_interval` seconds, for ever."""
+        interval = max(self._settings.consume.auto_commit_interval, _SHORTEST_INTERVAL)
         while True:
-            await sleep(self._network.now() + self._settings.consume.auto_commit_interval)
+            await sleep(self._network.now() + interval)
             membership = self._membership()
             if membership is not None and membership.is_rebalancing:
                 continue  # what is revoked is committed by then, and the rest can be after it
