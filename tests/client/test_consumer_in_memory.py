@@ -182,6 +182,35 @@ def test_a_position_that_cannot_be_found_is_an_error() -> None:
     assert consumer.call(consumer.core.position(OTHER, 20)) == 0
 
 
+@pytest.mark.parametrize("protocol", [{"assignors": "range"}, {"protocol": "consumer"}], ids=["classic", "KIP-848"])
+@pytest.mark.parametrize("ends", ["unsubscribe", "close"])
+@pytest.mark.parametrize("way", ["unsubscribe", "close"])
+def test_a_listener_that_gives_everything_up_itself_hears_of_it_once(
+    way: str, ends: str, protocol: dict[str, Any]
+) -> None:
+    room = Room()
+    room.fill(5)
+    heard: list[Sequence[TopicPartition]] = []
+
+    def give_up(how: str) -> None:
+        core = consumer.core
+        consumer.call(core.unsubscribe() if how == "unsubscribe" else core.close(5.0, leaves=None))
+
+    class Listener(RebalanceListener):
+        def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            heard.append(partitions)
+            give_up(way)
+
+    consumer = subscribed(room, Listener(), **protocol)
+    consumer.drained(5)
+    give_up(ends)
+    assert heard == [[AT]]
+    assert not consumer.core.assignment
+    other = subscribed(room, **protocol)
+    assert offsets(other.drained(5)) == [*range(5)]
+    assert room.driver.now() < 1030  # it had left, and nobody waited for the end of its session
+
+
 def test_who_commits_without_an_interval_commits_soon_and_rests_between() -> None:
     room = Room()
     room.fill(10)

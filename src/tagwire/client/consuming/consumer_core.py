@@ -302,16 +302,16 @@ class ConsumerCore:
         await self._do(lambda _: self.work.settled(event))
 
     async def _tell_listener(self, kind: RebalanceKind, partitions: Collection[TopicPartition]) -> None:
-        if self._listener is None or not (partitions or kind is RebalanceKind.ASSIGNED):
+        if self._is_telling or self._listener is None or not (partitions or kind is RebalanceKind.ASSIGNED):
             return
         began = self._network.now()
-        outer, self._is_telling = self._is_telling, True
+        self._is_telling = True
         try:
             found = getattr(self._listener, kind.value)(list(partitions))
             if isawaitable(found):
                 await found
         finally:
-            self._is_telling = outer
+            self._is_telling = False
         self.work.told(kind, self._network.now() - began)
 
     def _call_back(self) -> None:
@@ -463,6 +463,10 @@ class ConsumerCore:
                 await self._tell_listener(kind, known)
         except Exception as error:
             failed = error
+        if self._is_closed:  # by the listener: there is nothing left to give up
+            if failed is not None:
+                raise failed
+            return
         self._given.forget()
         try:
             await self._host.result(lambda: self.work.leave(deadline, reason, leaves=leaves), deadline)
