@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -209,6 +210,29 @@ def test_a_listener_that_gives_everything_up_itself_hears_of_it_once(
     other = subscribed(room, **protocol)
     assert offsets(other.drained(5)) == [*range(5)]
     assert room.driver.now() < 1030  # it had left, and nobody waited for the end of its session
+
+
+@pytest.mark.parametrize("timeout", [5.0, 90.0], ids=["shorter", "longer"])
+def test_offsets_are_looked_up_for_as_long_as_the_caller_says(timeout: float) -> None:
+    """Shorter than the client's operations may take, or longer."""
+    room = Room()
+    room.fill(5)
+    consumer = room.consumer()
+    began, there = room.driver.now(), room.cluster.topics.pop("t")
+    room.cluster.topics["t"] = [replace(there[0], leader=-1)]
+
+    def come_back() -> None:
+        room.cluster.topics["t"] = there
+
+    room.driver.after(60.0, come_back)
+    room.driver.after(6.0, lambda: None)  # else time would not stop before
+    looked_up = consumer.core.list_offsets({AT: "latest"}, timeout)
+    if timeout > 60:
+        assert consumer.call(looked_up) == {AT: 5}
+    else:
+        with pytest.raises(KafkaError, match=r"LEADER_NOT_AVAILABLE .*t-0 has no leader"):
+            consumer.call(looked_up)
+        assert room.driver.now() <= began + 6
 
 
 def test_who_commits_without_an_interval_commits_soon_and_rests_between() -> None:

@@ -179,4 +179,5 @@ class ClientCore:
         self, partitions: arguments.ByTopicOrPartition[OffsetSpec], *, isolation: str | None = None
     ) -> dict[TopicPartition, int]:
         """As `Client.list_offsets`."""
-        return await offsets_of(self.network, partitions, isolation or self.fetch_settings.isolation)
+        network = self.network
+        return await offsets_of(network, partitions, isolation or self.fetch_settings.isolation, network.deadline())

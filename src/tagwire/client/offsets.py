@@ -24,9 +24,10 @@ NO_EPOCH: Final = -1
 _LATEST: Final = '"latest"'
 
 
-async def offsets_of(network: NetworkClient, given: object, isolation: str) -> dict[TopicPartition, int]:
+async def offsets_of(
+    network: NetworkClient, given: object, isolation: str, deadline: float
+) -> dict[TopicPartition, int]:
     """As `Client.list_offsets`."""
-    deadline = network.deadline()
     entries = arguments.by_topic_or_partition("partitions", given, _LATEST)
     specs = await by_partition(network, entries, deadline)
     timestamps = {partition: arguments.timestamp(f"partitions: {partition}", spec) for partition, spec in specs.items()}

@@ -387,7 +387,7 @@ class ConsumerCore:
 
     async def list_offsets(self, partitions: object, timeout: float | None) -> dict[TopicPartition, int]:
         """As `Consumer.offsets_for_times`, `beginning_offsets` and `end_offsets`: offsets by {partition: which}."""
-        return await self._do(lambda _: self.work.list_offsets(partitions), timeout)
+        return await self._do(lambda deadline: self.work.list_offsets(partitions, deadline), timeout)
 
     def _assigned(self, partitions: object) -> list[TopicPartition]:
         """The partitions that are named; all that are assigned where none are. Raises KeyError for one that is not."""

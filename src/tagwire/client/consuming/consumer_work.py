@@ -508,9 +508,9 @@ class ConsumerWork:
         """The partitions of a topic, by number. Raises as `Client.topic`."""
         return dict((await self._network.topic(topic, deadline)).partitions)
 
-    async def list_offsets(self, partitions: object) -> dict[TopicPartition, int]:
+    async def list_offsets(self, partitions: object, deadline: float) -> dict[TopicPartition, int]:
         """As `Client.list_offsets`."""
-        return await offsets_of(self._network, partitions, self._settings.fetch.isolation)
+        return await offsets_of(self._network, partitions, self._settings.fetch.isolation, deadline)
 
 
 def _known(released: Collection[AssignedPartition]) -> list[TopicPartition]:
