@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tagwire import messages
+from tagwire.client import Committed
 from tagwire.errors import CommitFailedError, Error
 from tagwire.partitions import TopicPartition
 
@@ -335,6 +336,17 @@ def test_who_gets_a_partition_back_begins_where_its_commit_that_is_on_its_way_go
     room.fill(1)
     assert [record.offset for record in consumer.drained(1)] == [20]
     assert told == [({AT: 20}, None)]
+
+
+def test_who_goes_back_to_what_is_committed_waits_for_what_is_on_its_way() -> None:
+    room = Room()
+    room.fill(20)
+    consumer = by_hand(room)
+    consumer.drained(20)
+    room.cluster.script("OffsetCommit", *[lambda message: response(message, Error.COORDINATOR_LOAD_IN_PROGRESS)] * 3)
+    commit_later(consumer, {AT: 5})
+    consumer.call(consumer.core.seek(AT, Committed()))
+    assert consumer.drained(15)[0].offset == 5
 
 
 def test_a_commit_that_goes_on_failing_keeps_only_its_own_partitions_from_beginning() -> None:

@@ -113,6 +113,18 @@ class OffsetCommits:
         """Whether a commit of any of these has begun and is not done: until then nobody knows what is committed."""
         return any(each.is_about(partitions) for each in self._turns)
 
+    async def settled(self, partitions: Set[TopicPartition], deadline: float) -> None:
+        """Waits until the commits of any of these that have begun are done. Each may be tried again, and what is asked
+        about it meanwhile would be told as it was before. Raises RequestTimeoutError."""
+        before = [each for each in self._turns if each.is_about(partitions)]
+
+        def is_settled() -> bool:
+            return not any(each in self._turns for each in before)
+
+        await Wait(is_settled, deadline)
+        if not is_settled():
+            raise RequestTimeoutError(f"offsets of group {self._group!r}: a commit of them has no response yet")
+
     async def finish(self, deadline: float) -> None:
         """Waits until the commits that have begun are done, or the deadline is over."""
         await Wait(lambda: not self._turns, deadline)
@@ -129,7 +141,7 @@ class OffsetCommits:
         if not partitions:
             return {}
         wanted, found = set(partitions), dict[TopicPartition, OffsetAndMetadata]()
-        await self._settled([each for each in self._turns if each.is_about(wanted)], deadline)
+        await self.settled(wanted, deadline)
         response = await self._group_coordinator().send(
             lambda connection: self._fetch_request(connection, wanted),
             lambda response: self._take(response, wanted, found),
@@ -139,17 +151,6 @@ class OffsetCommits:
         )
         self._take(response, wanted, found)
         return found
-
-    async def _settled(self, before: Collection[PendingCommit | AutomaticCommit], deadline: float) -> None:
-        """Waits until these commits are done. Each may be tried again, and what is asked about it meanwhile would be
-        told as it was before."""
-
-        def is_settled() -> bool:
-            return not any(each in self._turns for each in before)
-
-        await Wait(is_settled, deadline)
-        if not is_settled():
-            raise RequestTimeoutError(f"offsets of group {self._group!r}: a commit of them has no response yet")
 
     @asynccontextmanager
     async def _turn(self, turn: PendingCommit | AutomaticCommit, deadline: float) -> AsyncIterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import partial
 from typing import Final
 
@@ -125,6 +125,12 @@ class ConsumerCommits:
                 await self.commit_consumed(self._network.deadline())
             except TagwireError as error:
                 logger.warning("offsets were not committed automatically: %s", error)
+
+    async def settled(self, partitions: Set[TopicPartition], deadline: float) -> None:
+        """Waits until what was to be committed of these before is. Raises RequestTimeoutError."""
+        self.begin()
+        if self._commits is not None:
+            await self._commits.settled(partitions, deadline)
 
     async def committed(self, partitions: object, deadline: float) -> dict[TopicPartition, OffsetAndMetadata]:
         """As `Consumer.committed`, after what was to be committed before. Raises ConsumerStateError without a group."""

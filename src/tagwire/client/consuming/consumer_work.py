@@ -28,7 +28,7 @@ from tagwire.client.fetching import Fetcher
 from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
 from tagwire.client.network_client import NetworkClient
-from tagwire.client.offset_ranges import Lag, position_of, resolved
+from tagwire.client.offset_ranges import Committed, Lag, position_of, resolved
 from tagwire.client.offset_reset import NO_RESET
 from tagwire.client.offsets import list_offsets, offsets_of
 from tagwire.client.producing.transaction_manager import GroupMetadata
@@ -438,6 +438,8 @@ class ConsumerWork:
             for partition, given in positions.items()
             if partition not in known
         }
+        if committed := {partition for partition, given in wanted.items() if isinstance(given, Committed)}:
+            await self.commits.settled(committed, self._network.deadline())
         fetch = self._settings.fetch
         found = await resolved(self._network, wanted, fetch.isolation, fetch.group)
         return known | {partition: GivenPosition(offset) for partition, offset in found.items()}
