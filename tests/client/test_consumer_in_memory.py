@@ -235,6 +235,24 @@ def test_offsets_are_looked_up_for_as_long_as_the_caller_says(timeout: float) ->
         assert room.driver.now() <= began + 6
 
 
+@pytest.mark.parametrize("timeout", [0.0, 5.0])
+@pytest.mark.parametrize("protocol", [{"assignors": "range"}, {"protocol": "consumer"}], ids=["classic", "KIP-848"])
+def test_who_has_no_time_left_after_its_commit_leaves_all_the_same(protocol: dict[str, Any], timeout: float) -> None:
+    room = Room()
+    room.fill(5)
+    consumer = subscribed(room, auto_commit=True, **protocol)
+    consumer.drained(5)
+    if timeout:
+        room.cluster.script("OffsetCommit", Late(20.0))
+    began = room.driver.now()
+    consumer.call(consumer.core.close(timeout, leaves=None))
+    consumer.kill()
+    assert room.driver.now() <= began + timeout + 1
+    other = subscribed(room, **protocol)
+    other.poll(5.0)
+    assert other.core.assignment == {AT}
+
+
 def test_who_commits_without_an_interval_commits_soon_and_rests_between() -> None:
     room = Room()
     room.fill(10)

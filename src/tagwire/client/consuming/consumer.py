@@ -325,7 +325,7 @@ class Consumer(CoreOwner):
         """Commits, where that is automatic, tells the listener, leaves the group, ends the thread and its connections.
 
         Args:
-            timeout: seconds that this may take.
+            timeout: seconds that this may take; leaving has half a second in any case.
             leave: whether the group is told, so that others get the partitions now, or after the session's time; None
                 is True but for static members of classic groups (KIP-1092).
 

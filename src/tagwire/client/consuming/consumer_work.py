@@ -48,6 +48,11 @@ logger = logging.getLogger("tagwire.client")
 # Seconds after which what failed for now is tried again.
 _PAUSE: Final = 0.1
 
+# Seconds that leaving has also where the commit before it took all the time there was: its partitions would be nobody's
+# until the end of its session. Less than what hosts allow beyond a deadline. Kafka's client sends both, and waits for
+# neither then.
+_LAST_MOMENT: Final = 0.5
+
 
 class Failure:
     """An error that `poll` is to raise.
@@ -380,7 +385,8 @@ class ConsumerWork:
         membership, self._membership = self._membership, None
         self.subscription.unsubscribe()
         if membership is not None:
-            await membership.leave(deadline, reason, leaves=leaves)
+            last = max(deadline, self._network.now() + _LAST_MOMENT)
+            await membership.leave(last, reason, leaves=leaves)
 
     async def _left(self) -> None:
         """Waits until what was wanted before is forgotten: who called `leave` may have given up waiting for it."""
