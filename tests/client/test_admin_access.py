@@ -32,6 +32,7 @@ from tagwire.errors import (
     ConnectionLostError,
     Error,
     KafkaError,
+    PartlyRefusedError,
     RemoteProtocolError,
     UnsupportedVersionError,
 )
@@ -253,7 +254,7 @@ def test_a_password_is_salted_before_it_is_sent_and_with_other_salt_each_time(
 def test_no_request_names_a_user_twice_and_each_refusal_is_named(cluster: FakeCluster, admin: Admin) -> None:
     first = altered(alice=Error.UNACCEPTABLE_CREDENTIAL, bob=0)
     cluster.script("AlterUserScramCredentials", first, altered(alice=Error.RESOURCE_NOT_FOUND))
-    with pytest.raises(KafkaError) as caught:
+    with pytest.raises(PartlyRefusedError) as caught:
         admin.alter_user_scram_credentials(
             [
                 UserScramCredentialUpsertion("alice", "SCRAM-SHA-256", "wonderland", salt=b"salt"),
@@ -265,6 +266,8 @@ def test_no_request_names_a_user_twice_and_each_refusal_is_named(cluster: FakeCl
         "UNACCEPTABLE_CREDENTIAL (93): alter SCRAM user 'alice': no; "
         "RESOURCE_NOT_FOUND (91): alter SCRAM user 'alice': no"
     )
+    assert list(caught.value.refused) == [("alice", "SCRAM-SHA-256"), ("alice", "SCRAM-SHA-512")]
+    assert list(caught.value.succeeded) == [("bob", "SCRAM-SHA-256")]
     one, two = cluster.requests("AlterUserScramCredentials")
     assert [(each.name, each.salt) for each in one.upsertions] == [("alice", b"salt")]
     assert [[(each.name, each.mechanism) for each in sent.deletions] for sent in (one, two)] == [
@@ -272,6 +275,19 @@ def test_no_request_names_a_user_twice_and_each_refusal_is_named(cluster: FakeCl
         [("alice", 2)],
     ]
     assert two.upsertions == []
+
+
+def test_a_password_that_is_set_is_told_though_that_of_another_mechanism_is_refused(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    both = [UserScramCredentialUpsertion("alice", f"SCRAM-SHA-{bits}", "wonderland") for bits in (256, 512)]
+    for second, code in ((altered(alice=Error.UNACCEPTABLE_CREDENTIAL), 93), (Close(), 13)):
+        cluster.script("AlterUserScramCredentials", altered(alice=0), second)
+        with pytest.raises(PartlyRefusedError, match="alter SCRAM user 'alice'") as caught:
+            admin.alter_user_scram_credentials(both)
+        assert caught.value.code == code
+        assert list(caught.value.succeeded) == [("alice", "SCRAM-SHA-256")]
+        assert list(caught.value.refused) == [("alice", "SCRAM-SHA-512")]
 
 
 def test_no_text_has_a_password_in_it(cluster: FakeCluster, admin: Admin) -> None:

@@ -27,13 +27,14 @@ from tagwire.errors import (
     ConnectionLostError,
     Error,
     KafkaError,
+    PartlyRefusedError,
     RemoteProtocolError,
     UnsupportedVersionError,
 )
 from tagwire.spec.api_keys import ApiKey
 
 from .admin_responses import SERVED, Looked
-from .fake_broker import Close, FakeCluster
+from .fake_broker import Close, FakeCluster, Silence
 
 AT = TopicPartition("t", 0)
 
@@ -115,6 +116,79 @@ def test_a_change_whose_answer_was_lost_is_not_sent_again(cluster: FakeCluster, 
 def test_groups_of_all_brokers_are_listed_once(cluster: FakeCluster, admin: Admin) -> None:
     assert [found.group for found in admin.list_groups()] == ["g"]
     assert sorted(requested_nodes(cluster, "ListGroups")) == [0, 1]
+
+
+LISTS: list[tuple[str, Any, Any, Any]] = [
+    (
+        "ListGroups",
+        messages.ListGroupsResponse,
+        messages.ListGroupsResponse(groups=[messages.ListGroupsResponse.ListedGroup(group_id="here")]),
+        lambda admin: [each.group for each in admin.list_groups()],
+    ),
+    (
+        "ListTransactions",
+        messages.ListTransactionsResponse,
+        messages.ListTransactionsResponse(
+            transaction_states=[
+                messages.ListTransactionsResponse.TransactionState(
+                    transactional_id="here", producer_id=1, transaction_state="Empty"
+                )
+            ]
+        ),
+        lambda admin: [each.transactional_id for each in admin.list_transactions()],
+    ),
+]
+
+
+@pytest.mark.parametrize(("api", "kind", "full", "list_all"), LISTS, ids=[each[0] for each in LISTS])
+def test_what_other_brokers_list_is_told_where_one_refuses_or_is_away(
+    cluster: FakeCluster, api: str, kind: Any, full: Any, list_all: Any
+) -> None:
+    cluster.serve({66: (0, 1)}, {})
+    with Client(cluster.bootstrap, timeout=2) as client, Admin(client) as admin:
+        cluster.script(api, lambda _: full, lambda _: kind(error_code=Error.CLUSTER_AUTHORIZATION_FAILED))
+        with pytest.raises(PartlyRefusedError, match=r"list .* of broker [01]$") as caught:
+            list_all(admin)
+        assert caught.value.error is Error.CLUSTER_AUTHORIZATION_FAILED
+        told = {*caught.value.succeeded, *caught.value.refused}
+        assert (told, [len(each) for each in caught.value.succeeded.values()]) == ({0, 1}, [1])
+        cluster.script(api, lambda _: full, Silence())
+        with pytest.raises(PartlyRefusedError, match=r"list .* of broker [01]: ") as caught:
+            list_all(admin)
+        assert caught.value.error is Error.REQUEST_TIMED_OUT
+        assert [len(each) for each in caught.value.succeeded.values()] == [1]
+        cluster.script(api, *[lambda _: kind(error_code=Error.CLUSTER_AUTHORIZATION_FAILED)] * 2)
+        with pytest.raises(KafkaError) as refused:
+            list_all(admin)
+        assert not isinstance(refused.value, PartlyRefusedError)
+
+
+def test_a_broker_that_hangs_keeps_no_other_from_being_described(cluster: FakeCluster) -> None:
+    with Client(cluster.bootstrap, timeout=2) as client, Admin(client) as admin:
+        client.metadata([])
+        cluster.script("DescribeConfigs", Silence())
+        with pytest.raises(PartlyRefusedError, match=r"TIMED_OUT.*describe configs of broker '[01]': ") as caught:
+            admin.describe_configs([("broker", "0"), ("broker", "1")])
+        assert (len(caught.value.succeeded), len(caught.value.refused)) == (1, 1)
+        with pytest.raises(PartlyRefusedError, match="describe configs of broker '7': no broker 7") as caught:
+            admin.describe_configs([("broker", "7"), ("broker", "1")])
+        assert list(caught.value.succeeded) == [("broker", "1")]
+
+
+def test_what_was_changed_is_told_though_the_response_of_another_broker_was_lost(cluster: FakeCluster) -> None:
+    cluster.brokers[1].stop()
+
+    def coordinators(request: Any) -> Any:
+        kind = messages.FindCoordinatorResponse
+        nodes = {"g": 0, "h": 1}
+        return kind(coordinators=[kind.Coordinator(key=key, node_id=nodes[key]) for key in request.coordinator_keys])
+
+    cluster.serve({}, {"FindCoordinator": coordinators, "DeleteGroups": lambda _: deleted("g")})
+    with Client(cluster.bootstrap, timeout=2) as client, Admin(client) as admin:
+        with pytest.raises(PartlyRefusedError, match=r"NETWORK_EXCEPTION .*delete group 'h': ") as caught:
+            admin.delete_groups(["h", "g"])
+        assert list(caught.value.succeeded) == ["g"]
+        assert len(cluster.requests("DeleteGroups")) == 1
 
 
 def test_what_is_gone_by_the_second_attempt_is_not_listed(cluster: FakeCluster, admin: Admin) -> None:
@@ -243,7 +317,7 @@ def test_lists_are_added_to_and_taken_from(cluster: FakeCluster, admin: Admin) -
 
 def test_a_brokers_own_configs_are_asked_of_it(cluster: FakeCluster, admin: Admin) -> None:
     admin.describe_configs([("broker", "1"), ("broker", "0")])
-    assert requested_nodes(cluster, "DescribeConfigs") == [1, 0]
+    assert sorted(requested_nodes(cluster, "DescribeConfigs")) == [0, 1]
     with pytest.raises(ConfigError, match="a broker is named by its id"):
         admin.describe_configs([("broker", "x")])
     with pytest.raises(ConfigError, match="kind='user': allowed is topic, broker"):
@@ -364,8 +438,11 @@ def test_a_broker_that_is_away_keeps_no_disk_of_the_others_from_being_described(
     assert admin.describe_log_dirs() == {0: [LogDir("/a")], 1: [LogDir("/a")]}
     cluster.brokers[1].stop()
     assert admin.describe_log_dirs() == {0: [LogDir("/a")], 1: [LogDir("", Error.BROKER_NOT_AVAILABLE)]}
-    with pytest.raises(ConnectError):
+    with pytest.raises(PartlyRefusedError, match=r"log directories of broker 1: .*refused") as caught:
         admin.describe_log_dirs([0, 1])
+    assert caught.value.succeeded == {0: [LogDir("/a")]}
+    with pytest.raises(ConnectError):
+        admin.describe_log_dirs(1)
 
 
 def test_a_broker_that_closes_an_idle_connection_is_not_away(cluster: FakeCluster, admin: Admin) -> None:

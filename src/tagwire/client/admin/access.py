@@ -85,7 +85,8 @@ class AccessCalls(AdminFace):
 
         Raises:
             KafkaError: with the code of the first user that was refused, by name as the others are; RESOURCE_NOT_FOUND
-                for a credential to delete that is not there. What was not refused is done.
+                for a credential to delete that is not there. What was not refused is done: of several a
+                `PartlyRefusedError` tells of each, by user and mechanism.
             ConfigError: a user without a name, a mechanism that is not SCRAM's, an empty password, iterations out of
                 bounds. UnsupportedVersionError: the broker is older than Kafka 2.7.
         """

@@ -25,7 +25,8 @@ class Admin(AccessCalls, PlacementCalls):
     Each call speaks the highest version that the broker and tagwire share; what a broker is too old for is an
     UnsupportedVersionError that names the API, both ranges, the broker and the releases that would do. What may
     succeed later is tried again until the client's timeout; a change whose response was lost is not. A call about
-    several things of which some are refused raises a `PartlyRefusedError`, a KafkaError that has what succeeded, too.
+    several things of which some are refused raises a `PartlyRefusedError`, a KafkaError that has what succeeded, too;
+    so it does where a broker is away for some of them (NETWORK_EXCEPTION, REQUEST_TIMED_OUT), unless it is for all.
 
         with Admin("kafka-1:9092") as admin:
             admin.create_topics([NewTopic("flights", num_partitions=4)])
@@ -111,7 +112,7 @@ class Admin(AccessCalls, PlacementCalls):
 
         Raises:
             ConfigError: no such kind, or no pairs. KafkaError: naming the resource. ConnectError: the cluster has no
-                broker with this id.
+                broker with this id, and nothing is told of others.
         """
         return self._network.run(self._core.describe_configs(resources))
 
@@ -155,7 +156,8 @@ class Admin(AccessCalls, PlacementCalls):
             types: only groups of these types, "classic", "consumer", "share"; needs Kafka 3.8.
 
         Raises:
-            KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for the filter.
+            KafkaError: every broker refuses. PartlyRefusedError: some refuse or are away; both its `refused` and its
+                `succeeded` are by node id. UnsupportedVersionError: a broker is too old for the filter.
         """
         return self._network.run(self._core.list_groups(states=states, types=types))
 
@@ -272,7 +274,8 @@ class Admin(AccessCalls, PlacementCalls):
             longer_than_ms: only transactions that have been open for longer; needs Kafka 3.8.
 
         Raises:
-            KafkaError: a broker refuses. UnsupportedVersionError: a broker is too old for the filter.
+            KafkaError: every broker refuses. PartlyRefusedError: some refuse or are away; both its `refused` and its
+                `succeeded` are by node id. UnsupportedVersionError: a broker is too old for the filter.
         """
         return self._network.run(
             self._core.list_transactions(states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms)

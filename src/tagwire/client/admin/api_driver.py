@@ -6,7 +6,7 @@ Kafka's AdminApiDriver is the model. Everything here is a coroutine of the clien
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
@@ -17,11 +17,12 @@ from tagwire.client.coordinators import coordinators, parts
 from tagwire.client.in_flight_request import ResponseMessage
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient, UnknownBrokerError
 from tagwire.client.offsets import by_leader
-from tagwire.client.scheduling import sleep
+from tagwire.client.scheduling import Work, gather, sleep
 from tagwire.client.topic_expansion import partitions_of
 from tagwire.client.versions import range_of
 from tagwire.codec import RequestMessage
 from tagwire.errors import (
+    UNREACHABLE,
     ConnectError,
     ConnectionLostError,
     Error,
@@ -29,6 +30,7 @@ from tagwire.errors import (
     PartlyRefusedError,
     RemoteProtocolError,
     RequestTimeoutError,
+    TagwireError,
 )
 from tagwire.escaping import told
 from tagwire.partitions import TopicPartition
@@ -92,7 +94,9 @@ class AdminApi:
 
         Raises:
             PartlyRefusedError: with the code of the first refusal; the text tells up to `MOST_TOLD`. The others have
-                succeeded. KafkaError alone: the request was about one key.
+                succeeded. KafkaError alone: the request was about one key. What was about some keys when a broker was
+                away is among what is refused, where anything was told of others.
+            ConnectError, ConnectionLostError, RequestTimeoutError: nothing was told of any key.
             RemoteProtocolError: a response leaves out a key, or tells of another.
             UnknownBrokerError: metadata still lists no broker that the caller named.
         """
@@ -103,62 +107,129 @@ class AdminApi:
         refused: dict[K, KafkaError] = {}
         wanted = list(dict.fromkeys(keys))
         left, retry = wanted, network.retry(deadline)
-        while left:
-            later: dict[K, KafkaError] = {}
-            silent = set(left)
-            try:
-                async with aclosing(send(left, deadline)) as results:
-                    async for result in results:
-                        if result.key not in silent:
-                            raise RemoteProtocolError(
-                                f"{_told(verb, result.key, result.message)}: twice in a response, or not requested"
-                            )
-                        silent.remove(result.key)
-                        if not result.error:
-                            found[result.key] = cast("V", result.value)
-                            continue
-                        refusal = KafkaError(result.error, _told(verb, result.key, result.message))
-                        again = refusal.retriable and (moves or not refusal.refreshes_metadata)
-                        if refusal.error is Error.REQUEST_TIMED_OUT:
-                            again = again and not changes  # it may be made by then, or still be
-                        if refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
-                            again = again and network.now() < missing_until
-                        (later if again else refused)[result.key] = refusal
-            except (ConnectError, ConnectionLostError) as error:
-                is_sent = isinstance(error, ConnectionLostError)
-                if is_sent and changes:
-                    raise
-                if has_named_brokers and isinstance(error, UnknownBrokerError) and network.now() >= missing_until:
-                    raise
-                await sleep(retry.pause_until(error))
-                if not is_sent:
-                    try:
-                        await network.refresh([], deadline)
-                    except RequestTimeoutError:  # there was no time left for an answer
-                        raise error from None
-                # Other brokers have responded: a change that was made cannot be made again.
-                left = [key for key in left if key in silent or key in later]
-                continue
-            if silent:
-                raise RemoteProtocolError(f"{_told(verb, silent.pop())}: missing in the response")
-            left = [key for key in left if key in later]
-            if left:
+        later: dict[K, KafkaError] = {}
+        try:
+            while left:
+                later = {}
+                silent = set(left)
                 try:
-                    again_at = retry.pause_until(later[left[0]])
-                except KafkaError:  # no time is left: it is told with what was refused before
-                    refused |= later
-                    break
-                await sleep(again_at)
-                network.forget(key.topic for key in left if isinstance(key, TopicPartition))
-                await network.refresh([], deadline)
+                    async with aclosing(send(left, deadline)) as results:
+                        async for result in results:
+                            if result.key not in silent:
+                                raise RemoteProtocolError(
+                                    f"{_told(verb, result.key, result.message)}: twice in a response, or not requested"
+                                )
+                            silent.remove(result.key)
+                            if not result.error:
+                                found[result.key] = cast("V", result.value)
+                                continue
+                            refusal = KafkaError(result.error, _told(verb, result.key, result.message))
+                            again = refusal.retriable and (moves or not refusal.refreshes_metadata)
+                            if refusal.error is Error.REQUEST_TIMED_OUT:
+                                again = again and not changes  # it may be made by then, or still be
+                            if refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
+                                again = again and network.now() < missing_until
+                            (later if again else refused)[result.key] = refusal
+                except (ConnectError, ConnectionLostError) as error:
+                    is_sent = isinstance(error, ConnectionLostError)
+                    if is_sent and changes:
+                        raise
+                    if has_named_brokers and isinstance(error, UnknownBrokerError) and network.now() >= missing_until:
+                        raise
+                    await sleep(retry.pause_until(error))
+                    if not is_sent:
+                        try:
+                            await network.refresh([], deadline)
+                        except RequestTimeoutError:  # there was no time left for an answer
+                            raise error from None
+                    # Other brokers have responded: a change that was made cannot be made again.
+                    left = [key for key in left if key in silent or key in later]
+                    continue
+                if silent:
+                    raise RemoteProtocolError(f"{_told(verb, silent.pop())}: missing in the response")
+                left = [key for key in left if key in later]
+                if left:
+                    try:
+                        again_at = retry.pause_until(later[left[0]])
+                    except KafkaError:  # no time is left: it is told with what was refused before
+                        refused |= later
+                        break
+                    await sleep(again_at)
+                    network.forget(key.topic for key in left if isinstance(key, TopicPartition))
+                    await network.refresh([], deadline)
+        except UNREACHABLE as error:
+            if not found and not refused:
+                raise
+            # What became of the others is not to be lost with it.
+            missing = [key for key in wanted if key not in found and key not in refused]
+            refused |= {key: later.get(key) or as_refusal(error, _told(verb, key)) for key in missing}
         if refused:
-            first, *others = refused.values()
-            said = [first.message, *map(str, others[: MOST_TOLD - 1])]
-            if len(refused) > MOST_TOLD:
-                said.append(f"and {len(refused) - MOST_TOLD} more")
             if len(wanted) == 1:
-                raise KafkaError(first.code, said[0])
-            raise PartlyRefusedError(first.code, "; ".join(said), refused, found)
+                (only,) = refused.values()
+                raise KafkaError(only.code, only.message)
+            raise partly_refused(refused, found)
+        return found
+
+    async def _beside(self, works: Iterable[Work[list[Result]]]) -> AsyncGenerator[Result]:
+        """The results of works that run beside each other. Where some fail, the error is raised last: what the others
+        have told need not be asked for again."""
+        failed: list[Exception] = []
+        for ended in await gather(works, self._network.now):
+            if isinstance(ended, Exception):
+                failed.append(ended)
+                continue
+            for result in ended:
+                yield result
+        if failed:
+            # Where nothing was sent all may be sent again; that must not hide that another response was lost.
+            raise next((each for each in failed if not isinstance(each, ConnectError)), failed[0])
+
+    async def _of_every_broker(
+        self, what: str, ask: Callable[[int, float], Awaitable[tuple[int, list[V]]]]
+    ) -> dict[int, list[V]]:
+        """What each broker of the cluster lists, by node id.
+
+        Args:
+            what: is listed, for errors.
+            ask: of one broker, with a deadline: an error code, 0 for none, and what it lists.
+
+        Raises:
+            PartlyRefusedError: brokers refuse, or are away; of both it tells by node id. ConnectError, ...: all are
+                away. KafkaError: all refuse.
+        """
+        found: dict[int, list[V]] = {}
+        failed: dict[int, TagwireError] = {}
+
+        async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
+            brokers = list((await self._network.refresh([], deadline)).brokers)
+            responses = await gather([ask(node, deadline) for node in brokers], self._network.now)
+            found.clear()  # of a round before, since when something may have gone
+            failed.clear()
+            for node, response in zip(brokers, responses):
+                if isinstance(response, UNREACHABLE):
+                    failed[node] = response
+                elif isinstance(response, Exception):
+                    raise response
+                elif response[0]:
+                    failed[node] = KafkaError(response[0], f"list {what} of broker {node}")
+                else:
+                    found[node] = response[1]
+            for error in failed.values():
+                if not isinstance(error, KafkaError):
+                    raise error
+            for error in failed.values():
+                if isinstance(error, KafkaError):
+                    yield ApiResult(what, error.code)
+                    return
+            yield ApiResult(what, 0)
+
+        try:
+            await self._drive([what], send, "list")
+        except (KafkaError, *UNREACHABLE):
+            if not found or not failed:
+                raise
+            refused = {node: as_refusal(error, f"list {what} of broker {node}") for node, error in failed.items()}
+            raise partly_refused(refused, found) from None
         return found
 
     async def _request(
@@ -193,6 +264,23 @@ class AdminApi:
     @property
     def _timeout_ms(self) -> int:
         return int(min(self._network.timeout * 1000, MAX_INT))
+
+
+def as_refusal(error: TagwireError, about: str) -> KafkaError:
+    """What a broker that is away is told as beside refusals, by the codes that Kafka's clients have for it."""
+    if isinstance(error, KafkaError):
+        return error
+    is_late = isinstance(error, RequestTimeoutError)
+    return KafkaError(Error.REQUEST_TIMED_OUT if is_late else Error.NETWORK_EXCEPTION, f"{about}: {error}")
+
+
+def partly_refused(refused: Mapping[K, KafkaError], succeeded: Mapping[K, V]) -> PartlyRefusedError:
+    """The error about a call of which some was refused: with the code of the first, and the texts of `MOST_TOLD`."""
+    first, *others = refused.values()
+    said = [first.message, *map(str, others[: MOST_TOLD - 1])]
+    if len(refused) > MOST_TOLD:
+        said.append(f"and {len(refused) - MOST_TOLD} more")
+    return PartlyRefusedError(first.code, "; ".join(said), refused, succeeded)
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:

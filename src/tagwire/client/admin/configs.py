@@ -107,22 +107,34 @@ class Configs(AdminApi):
         """As `Admin.describe_configs`."""
         kind = messages.DescribeConfigsRequest
 
+        async def describe(
+            node: int | None, own: list[ConfigResource], deadline: float
+        ) -> list[ApiResult[ConfigResource, dict[str, ConfigEntry]]]:
+            request = kind(
+                resources=[
+                    kind.DescribeConfigsResource(
+                        resource_type=KINDS[at.kind], resource_name=at.name, configuration_keys=None
+                    )
+                    for at in own
+                ]
+            )
+            response = await self._request(node, request, deadline)
+            return [
+                ApiResult(
+                    _resource_of(result.resource_type, result.resource_name),
+                    result.error_code,
+                    result.error_message,
+                    _entries(result.configs),
+                )
+                for result in response.results
+            ]
+
         async def send(
             left: list[ConfigResource], deadline: float
         ) -> ApiResults[ConfigResource, dict[str, ConfigEntry]]:
-            for node, own in _by_node(left).items():
-                request = kind(
-                    resources=[
-                        kind.DescribeConfigsResource(
-                            resource_type=KINDS[at.kind], resource_name=at.name, configuration_keys=None
-                        )
-                        for at in own
-                    ]
-                )
-                response = await self._request(node, request, deadline)
-                for result in response.results:
-                    at = _resource_of(result.resource_type, result.resource_name)
-                    yield ApiResult(at, result.error_code, result.error_message, _entries(result.configs))
+            works = [describe(node, own, deadline) for node, own in _by_node(left).items()]
+            async for result in self._beside(works):
+                yield result
 
         return await self._drive(_checked(resources), send, "describe configs of", has_named_brokers=True)
 
@@ -136,27 +148,36 @@ class Configs(AdminApi):
         kind = messages.IncrementalAlterConfigsRequest
         wanted = _changes(changes)
 
-        async def send(left: list[ConfigResource], deadline: float) -> ApiResults[ConfigResource, None]:
-            for node, own in _by_node(left).items():
-                request = kind(
-                    resources=[
-                        kind.AlterConfigsResource(
-                            resource_type=KINDS[at.kind],
-                            resource_name=at.name,
-                            configs=[_altered(name, change) for name, change in wanted[at].items()],
-                        )
-                        for at in own
-                    ],
-                    validate_only=validate_only,
+        async def alter(
+            node: int | None, own: list[ConfigResource], deadline: float
+        ) -> list[ApiResult[ConfigResource, None]]:
+            request = kind(
+                resources=[
+                    kind.AlterConfigsResource(
+                        resource_type=KINDS[at.kind],
+                        resource_name=at.name,
+                        configs=[_altered(name, change) for name, change in wanted[at].items()],
+                    )
+                    for at in own
+                ],
+                validate_only=validate_only,
+            )
+            if node is None:
+                connection = await self._network.controller(deadline)
+            else:
+                connection = await self._network.connection(node, deadline)
+            response = await self._network.request(connection, request, deadline)
+            return [
+                ApiResult(
+                    _resource_of(result.resource_type, result.resource_name), result.error_code, result.error_message
                 )
-                if node is None:
-                    connection = await self._network.controller(deadline)
-                else:
-                    connection = await self._network.connection(node, deadline)
-                response = await self._network.request(connection, request, deadline)
-                for result in response.responses:
-                    at = _resource_of(result.resource_type, result.resource_name)
-                    yield ApiResult(at, result.error_code, result.error_message)
+                for result in response.responses
+            ]
+
+        async def send(left: list[ConfigResource], deadline: float) -> ApiResults[ConfigResource, None]:
+            works = [alter(node, own, deadline) for node, own in _by_node(left).items()]
+            async for result in self._beside(works):
+                yield result
 
         await self._drive(list(wanted), send, "alter configs of", changes=True, has_named_brokers=True)
 

@@ -13,7 +13,6 @@ from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.consuming.consumer_protocol import decode_assignment
 from tagwire.client.coordinators import GROUP
 from tagwire.client.metadata import TopicMetadata
-from tagwire.client.scheduling import gather
 from tagwire.errors import DecodeError, Error
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import LIST_GROUPS_STATES, LIST_GROUPS_TYPES
@@ -82,31 +81,19 @@ class Groups(AdminApi):
         request = messages.ListGroupsRequest(
             states_filter=arguments.names("states", states), types_filter=arguments.names("types", types)
         )
-        found: dict[str, GroupListing] = {}
 
-        async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
-            async def listed(node: int) -> tuple[int, messages.ListGroupsResponse]:
-                connection = await self._network.connection(node, deadline)
-                if states or types:
-                    self._require(connection, request.api_key, LIST_GROUPS_TYPES if types else LIST_GROUPS_STATES)
-                return node, await self._network.request(connection, request, deadline)
+        async def ask(node: int, deadline: float) -> tuple[int, list[GroupListing]]:
+            connection = await self._network.connection(node, deadline)
+            if states or types:
+                self._require(connection, request.api_key, LIST_GROUPS_TYPES if types else LIST_GROUPS_STATES)
+            response = await self._network.request(connection, request, deadline)
+            return response.error_code, [
+                GroupListing(group.group_id, group.protocol_type, group.group_state, group.group_type, node)
+                for group in response.groups
+            ]
 
-            found.clear()  # of a round before, since when groups may have gone
-            brokers = (await self._network.refresh([], deadline)).brokers
-            for told in await gather(map(listed, brokers), self._network.now):
-                if isinstance(told, Exception):
-                    raise told
-                node, response = told
-                if response.error_code:
-                    yield ApiResult("groups", response.error_code)
-                    return
-                for group in response.groups:
-                    found[group.group_id] = GroupListing(
-                        group.group_id, group.protocol_type, group.group_state, group.group_type, node
-                    )
-            yield ApiResult("groups", 0)
-
-        await self._drive(["groups"], send, "list")
+        told = await self._of_every_broker("groups", ask)
+        found = {group.group: group for listed in told.values() for group in listed}
         return [found[name] for name in sorted(found)]
 
     async def describe_groups(self, groups: arguments.Names) -> dict[str, GroupDescription]:
@@ -115,27 +102,22 @@ class Groups(AdminApi):
         async def send(left: list[str], deadline: float) -> ApiResults[str, GroupDescription]:
             homes = await self._by_coordinator(left, GROUP, deadline)
             works = [self._describe(node, own, deadline) for node, own in homes]
-            failed: list[Exception] = []
-            for told in await gather(works, self._network.now):
-                if isinstance(told, Exception):
-                    failed.append(told)
-                    continue
-                for result in told:
-                    yield result
-            if failed:  # last: what the others have told need not be asked for again
-                raise failed[0]
+            async for result in self._beside(works):
+                yield result
 
         return await self._drive(arguments.names("groups", groups), send, "describe group")
 
     async def delete_groups(self, groups: arguments.Names) -> None:
         """As `Admin.delete_groups`."""
 
+        async def delete(node: int, own: list[str], deadline: float) -> list[ApiResult[str, None]]:
+            response = await self._request(node, messages.DeleteGroupsRequest(groups_names=own), deadline)
+            return [ApiResult(result.group_id, result.error_code, result.error_message) for result in response.results]
+
         async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
-            for node, own in await self._by_coordinator(left, GROUP, deadline):
-                request = messages.DeleteGroupsRequest(groups_names=own)
-                response = await self._request(node, request, deadline)
-                for result in response.results:
-                    yield ApiResult(result.group_id, result.error_code, result.error_message)
+            homes = await self._by_coordinator(left, GROUP, deadline)
+            async for result in self._beside([delete(node, own, deadline) for node, own in homes]):
+                yield result
 
         await self._drive(arguments.names("groups", groups), send, "delete group", changes=True)
 

@@ -158,29 +158,38 @@ class LogDirs(AdminApi):
             raise wrong("paths", arguments.shown(paths), f'a dict by replica, {{{_THREE}: "/data/2"}}')
         wanted = {_replica("a key of paths", key): arguments.name("a path", path) for key, path in paths.items()}
 
+        async def move(
+            broker: int, replicas: list[TopicPartitionReplica], deadline: float
+        ) -> list[ApiResult[TopicPartitionReplica, None]]:
+            by_path: dict[str, list[TopicPartition]] = defaultdict(list)
+            for each in replicas:
+                by_path[wanted[each]].append(TopicPartition(each.topic, each.partition))
+            request = kind(
+                dirs=[
+                    kind.AlterReplicaLogDir(
+                        path=path,
+                        topics=[
+                            kind.AlterReplicaLogDirTopic(name=topic, partitions=indexes)
+                            for topic, indexes in by_topic(own).items()
+                        ],
+                    )
+                    for path, own in by_path.items()
+                ]
+            )
+            response = await self._request(broker, request, deadline)
+            return [
+                ApiResult(TopicPartitionReplica(topic.topic_name, result.partition_index, broker), result.error_code)
+                for topic in response.results
+                for result in topic.partitions
+            ]
+
         async def send(left: list[TopicPartitionReplica], deadline: float) -> ApiResults[TopicPartitionReplica, None]:
-            for broker in dict.fromkeys(each.broker for each in left):
-                by_path: dict[str, list[TopicPartition]] = defaultdict(list)
-                for each in left:
-                    if each.broker == broker:
-                        by_path[wanted[each]].append(TopicPartition(each.topic, each.partition))
-                request = kind(
-                    dirs=[
-                        kind.AlterReplicaLogDir(
-                            path=path,
-                            topics=[
-                                kind.AlterReplicaLogDirTopic(name=topic, partitions=indexes)
-                                for topic, indexes in by_topic(own).items()
-                            ],
-                        )
-                        for path, own in by_path.items()
-                    ]
-                )
-                response = await self._request(broker, request, deadline)
-                for topic in response.results:
-                    for result in topic.partitions:
-                        moved = TopicPartitionReplica(topic.topic_name, result.partition_index, broker)
-                        yield ApiResult(moved, result.error_code)
+            of_broker: dict[int, list[TopicPartitionReplica]] = defaultdict(list)
+            for each in left:
+                of_broker[each.broker].append(each)
+            works = [move(broker, own, deadline) for broker, own in of_broker.items()]
+            async for result in self._beside(works):
+                yield result
 
         await self._drive(list(wanted), send, "move replica", changes=True, moves=False, has_named_brokers=True)
 

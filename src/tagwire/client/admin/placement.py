@@ -41,7 +41,8 @@ class PlacementCalls(AdminFace):
 
         Raises:
             KafkaError: naming the broker. UnsupportedVersionError: it is older than Kafka 1.0. ConnectError: the
-                cluster has no broker with this id, or one that is named cannot be reached.
+                cluster has no broker with this id, or those that are named cannot be reached; PartlyRefusedError: some
+                of them.
         """
         return self._network.run(self._core.describe_log_dirs(brokers, partitions))
 

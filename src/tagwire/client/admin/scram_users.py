@@ -13,10 +13,10 @@ from typing import Final
 
 from tagwire import messages
 from tagwire.client import arguments
-from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
+from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, as_refusal, partly_refused
 from tagwire.client.config import wrong
 from tagwire.client.option_types import credential_fault
-from tagwire.errors import ConfigError, KafkaError
+from tagwire.errors import UNREACHABLE, ConfigError, KafkaError, PartlyRefusedError
 from tagwire.escaping import told
 from tagwire.rpc.scram import MAX_SET_ITERATIONS, MIN_ITERATIONS, SCRAM_NUMBERS, salted_password
 
@@ -124,15 +124,31 @@ class ScramUsers(AdminApi):
             if free is None:
                 rounds.append(free := {})
             free[each.user] = _altered(each)
-        refusals: list[KafkaError] = []
+        refused: dict[tuple[str, str], KafkaError] = {}
+        done: dict[tuple[str, str], None] = {}
         for one in rounds:
+            named = _named(one)
             try:
                 await self._alter(one)
+            except PartlyRefusedError as error:
+                refused |= {named[user]: each for user, each in error.refused.items()}
+                done |= dict.fromkeys(named[user] for user in error.succeeded)
             except KafkaError as error:
-                refusals.append(error)
-        if refusals:
-            first, *others = refusals
-            raise KafkaError(first.code, "; ".join([first.message, *map(str, others)]))
+                refused |= dict.fromkeys(named.values(), error)
+            except UNREACHABLE as error:
+                if not done and not refused:
+                    raise
+                # Those before it are done, or refused: that is told, and what comes after it as not done.
+                names = [name for each in rounds for name in _named(each).values()]
+                missing = [name for name in names if name not in done and name not in refused]
+                refused |= {name: as_refusal(error, f"alter SCRAM user {name[0]!r}") for name in missing}
+                break
+            else:
+                done |= dict.fromkeys(named.values())
+        if len(given) == 1 and refused:
+            raise next(iter(refused.values()))
+        if refused:
+            raise partly_refused(refused, done)
 
     async def _alter(self, wanted: dict[str, _Upsertion | _Deletion]) -> None:
         async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
@@ -150,6 +166,11 @@ class ScramUsers(AdminApi):
 
 
 _NAMES: Final = {number: name for name, number in SCRAM_NUMBERS.items()}
+
+
+def _named(one: dict[str, _Upsertion | _Deletion]) -> dict[str, tuple[str, str]]:
+    """{user: what is altered of it, as callers are told}, of a request."""
+    return {user: (user, _NAMES[each.mechanism]) for user, each in one.items()}
 
 
 def _altered(given: UserScramCredentialAlteration) -> _Upsertion | _Deletion:

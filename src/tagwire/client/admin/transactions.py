@@ -81,50 +81,52 @@ class Transactions(AdminApi):
             producer_id_filters=arguments.numbers("producer_ids", producer_ids),
             duration_filter=int(longer_than_ms),
         )
-        found: dict[str, TransactionListing] = {}
 
-        async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
-            found.clear()  # of a round before, since when some may have been forgotten
-            for node in (await self._network.refresh([], deadline)).brokers:
-                connection = await self._network.connection(node, deadline)
-                if longer_than_ms >= 0:
-                    self._require(connection, request.api_key, LIST_TRANSACTIONS_DURATION)
-                response = await self._network.request(connection, request, deadline)
-                if response.error_code:
-                    yield ApiResult("transactions", response.error_code)
-                    return
-                for each in response.transaction_states:
-                    if longer_than_ms >= 0 and each.transaction_state not in _OPEN:
-                        continue  # Kafka's brokers look at no more than when the last one began
-                    found[each.transactional_id] = TransactionListing(
-                        each.transactional_id, each.producer_id, each.transaction_state
-                    )
-            yield ApiResult("transactions", 0)
+        async def ask(node: int, deadline: float) -> tuple[int, list[TransactionListing]]:
+            connection = await self._network.connection(node, deadline)
+            if longer_than_ms >= 0:
+                self._require(connection, request.api_key, LIST_TRANSACTIONS_DURATION)
+            response = await self._network.request(connection, request, deadline)
+            return response.error_code, [
+                TransactionListing(each.transactional_id, each.producer_id, each.transaction_state)
+                for each in response.transaction_states
+                # Kafka's brokers look at no more than when the last one began.
+                if longer_than_ms < 0 or each.transaction_state in _OPEN
+            ]
 
-        await self._drive(["transactions"], send, "list")
+        told = await self._of_every_broker("transactions", ask)
+        found = {each.transactional_id: each for listed in told.values() for each in listed}
         return [found[name] for name in sorted(found)]
 
     async def describe_transactions(self, transactional_ids: arguments.Names) -> dict[str, TransactionDescription]:
         """As `Admin.describe_transactions`."""
 
-        async def send(left: list[str], deadline: float) -> ApiResults[str, TransactionDescription]:
-            for node, own in await self._by_coordinator(left, TRANSACTION, deadline):
-                request = messages.DescribeTransactionsRequest(transactional_ids=own)
-                response = await self._request(node, request, deadline)
-                for each in response.transaction_states:
-                    partitions = tuple(
-                        TopicPartition(topic.topic, index) for topic in each.topics for index in topic.partitions
-                    )
-                    found = TransactionDescription(
+        async def describe(node: int, own: list[str], deadline: float) -> list[ApiResult[str, TransactionDescription]]:
+            request = messages.DescribeTransactionsRequest(transactional_ids=own)
+            response = await self._request(node, request, deadline)
+            return [
+                ApiResult(
+                    each.transactional_id,
+                    each.error_code,
+                    value=TransactionDescription(
                         each.transactional_id,
                         each.transaction_state,
                         each.producer_id,
                         each.producer_epoch,
                         each.transaction_timeout_ms,
                         each.transaction_start_time_ms,
-                        partitions,
-                    )
-                    yield ApiResult(each.transactional_id, each.error_code, value=found)
+                        tuple(
+                            TopicPartition(topic.topic, index) for topic in each.topics for index in topic.partitions
+                        ),
+                    ),
+                )
+                for each in response.transaction_states
+            ]
+
+        async def send(left: list[str], deadline: float) -> ApiResults[str, TransactionDescription]:
+            homes = await self._by_coordinator(left, TRANSACTION, deadline)
+            async for result in self._beside([describe(node, own, deadline) for node, own in homes]):
+                yield result
 
         return await self._drive(arguments.names("transactional_ids", transactional_ids), send, "describe transaction")
 
@@ -134,27 +136,36 @@ class Transactions(AdminApi):
         """As `Admin.describe_producers`."""
         kind = messages.DescribeProducersRequest
 
-        async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, list[ProducerState]]:
-            for node, topics in await self._by_leader(left, deadline):
-                request = kind(
-                    topics=[kind.TopicRequest(name=name, partition_indexes=own) for name, own in topics.items()]
+        async def describe(
+            node: int, topics: dict[str, list[int]], deadline: float
+        ) -> list[ApiResult[TopicPartition, list[ProducerState]]]:
+            request = kind(topics=[kind.TopicRequest(name=name, partition_indexes=own) for name, own in topics.items()])
+            response = await self._request(node, request, deadline)
+            return [
+                ApiResult(
+                    TopicPartition(topic.name, found.partition_index),
+                    found.error_code,
+                    found.error_message,
+                    [
+                        ProducerState(
+                            each.producer_id,
+                            each.producer_epoch,
+                            each.last_sequence,
+                            each.last_timestamp,
+                            each.coordinator_epoch,
+                            each.current_txn_start_offset,
+                        )
+                        for each in found.active_producers
+                    ],
                 )
-                response = await self._request(node, request, deadline)
-                for topic in response.topics:
-                    for found in topic.partitions:
-                        producers = [
-                            ProducerState(
-                                each.producer_id,
-                                each.producer_epoch,
-                                each.last_sequence,
-                                each.last_timestamp,
-                                each.coordinator_epoch,
-                                each.current_txn_start_offset,
-                            )
-                            for each in found.active_producers
-                        ]
-                        partition = TopicPartition(topic.name, found.partition_index)
-                        yield ApiResult(partition, found.error_code, found.error_message, producers)
+                for topic in response.topics
+                for found in topic.partitions
+            ]
+
+        async def send(left: list[TopicPartition], deadline: float) -> ApiResults[TopicPartition, list[ProducerState]]:
+            leaders = await self._by_leader(left, deadline)
+            async for result in self._beside([describe(node, topics, deadline) for node, topics in leaders]):
+                yield result
 
         return await self._drive(
             await self._partitions("partitions", partitions), send, "describe producers of partition"
@@ -190,14 +201,15 @@ class Transactions(AdminApi):
     async def fence_producers(self, transactional_ids: arguments.Names) -> None:
         """As `Admin.fence_producers`."""
 
+        async def fence(node: int, name: str, deadline: float) -> list[ApiResult[str, None]]:
+            request = messages.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=_FENCING_TIMEOUT_MS)
+            response = await self._request(node, request, deadline)
+            return [ApiResult(name, response.error_code)]
+
         async def send(left: list[str], deadline: float) -> ApiResults[str, None]:
-            for node, own in await self._by_coordinator(left, TRANSACTION, deadline):
-                for name in own:
-                    request = messages.InitProducerIdRequest(
-                        transactional_id=name, transaction_timeout_ms=_FENCING_TIMEOUT_MS
-                    )
-                    response = await self._request(node, request, deadline)
-                    yield ApiResult(name, response.error_code)
+            homes = await self._by_coordinator(left, TRANSACTION, deadline)
+            async for result in self._beside([fence(node, name, deadline) for node, own in homes for name in own]):
+                yield result
 
         names = arguments.names("transactional_ids", transactional_ids)
         await self._drive(names, send, "fence the producer of transactional id")
