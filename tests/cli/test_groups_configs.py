@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tagwire.client import Admin, NewTopic
-from tagwire.errors import Error
+from tagwire.client import Admin, GroupListing, NewTopic
+from tagwire.errors import Error, KafkaError, PartlyRefusedError
 
 from ..client.admin_responses import SERVED, Looked
 from ..client.fake_broker import FakeCluster
@@ -261,3 +261,18 @@ def test_what_cannot_be_done_is_told_in_one_line(ran, arguments, says):
     assert (found.code, found.out) == (2, "")
     assert says in found.err
     assert found.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_groups_that_other_brokers_list_are_told_beside_the_error_of_one(run, monkeypatch, as_json):
+    def partly(self, **_):
+        listed = {1: [GroupListing("b", "consumer", "Empty", "classic", 1), GroupListing("a", "", "", "", 1)]}
+        raise PartlyRefusedError(31, "list groups of broker 2", {2: KafkaError(31, "list groups of broker 2")}, listed)
+
+    monkeypatch.setattr(Admin, "list_groups", partly)
+    found = run("groups", *["--json"] * as_json)
+    assert (found.code, found.err) == (2, "tagwire: CLUSTER_AUTHORIZATION_FAILED (31): list groups of broker 2\n")
+    if as_json:
+        assert [json.loads(line)["group"] for line in found.out.splitlines()] == ["a", "b"]
+    else:
+        assert [line.split()[0] for line in found.out.splitlines()] == ["group", "a", "b"]

@@ -337,3 +337,20 @@ def test_a_level_that_means_nothing_is_refused(ran, words, says):
     found = ran("features", *words)
     assert (found.code, found.out) == (2, "")
     assert says in found.err
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_moves_that_have_begun_are_told_beside_one_that_is_refused(ran, plan, cluster, as_json):
+    name = f"half-moved-{as_json}".lower()
+    assert ran("topics", "create", name, "--partitions", 2).code == 0
+    first = plan((name, 0, [1]), (name, 1, [1]))
+    here = {row["partition"]: row["before"] for row in told(ran("reassign", "execute", first, "--dry-run", "--json"))}
+    there = next(node for node in (1, 2, 3) if [node] != here.get(0, [1]))
+    found = ran("reassign", "execute", plan((name, 0, [there]), (name, 1, [9])), *["--json"] * as_json)
+    assert found.code == 2
+    assert f"reassign partition {name}-1" in found.err
+    if as_json:
+        (row,) = [json.loads(line) for line in found.out.splitlines()]
+        assert (row["partition"], row["after"], row["begun"]) == (0, [there], True)
+    else:
+        assert [line.split()[:2] for line in found.out.splitlines()] == [["topic", "partition"], [name, "0"]]

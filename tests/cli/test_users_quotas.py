@@ -11,8 +11,8 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker, Listener
-from tagwire.client import Client
-from tagwire.errors import AuthenticationError
+from tagwire.client import Admin, Client
+from tagwire.errors import AuthenticationError, KafkaError, PartlyRefusedError
 
 from ..client.fake_broker import FakeCluster
 
@@ -258,3 +258,22 @@ def test_what_cannot_be_done_to_quotas_is_told_in_one_line(quotas, limits, words
     assert (found.code, found.out, limits) == (2, "", {})
     assert says in found.err
     assert found.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("command", "says"), [("add", "has a password"), ("remove", "has no more password")])
+def test_the_mechanism_that_was_done_is_told_beside_the_one_that_was_refused(
+    ran, password_file, monkeypatch, command, says
+):
+    words = ("--mechanism", "SCRAM-SHA-256", "--mechanism", "SCRAM-SHA-512")
+    assert ran("add", "carol", *words, "--password-file", password_file).code == 0
+    alter = Admin.alter_user_scram_credentials
+
+    def half(self, alterations):
+        alter(self, alterations[0])
+        refused = {("carol", "SCRAM-SHA-512"): KafkaError(93, "alter SCRAM user 'carol'")}
+        raise PartlyRefusedError(93, "alter SCRAM user 'carol'", refused, {("carol", "SCRAM-SHA-256"): None})
+
+    monkeypatch.setattr(Admin, "alter_user_scram_credentials", half)
+    found = ran(command, "carol", *words, *(["--password-file", password_file] * (command == "add")))
+    assert (found.code, found.out) == (2, f"carol {says} for SCRAM-SHA-256\n")
+    assert found.err == "tagwire: UNACCEPTABLE_CREDENTIAL (93): alter SCRAM user 'carol'\n"

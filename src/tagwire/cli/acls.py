@@ -27,7 +27,7 @@ from tagwire.cli.acl_options import (
 )
 from tagwire.cli.connecting import BOOTSTRAP, administer
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone
-from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.cli.terminal import print_json, print_rows, printable, showing_what_succeeded
 
 if TYPE_CHECKING:
     from tagwire.client import AclBinding, AclBindingFilter
@@ -135,14 +135,18 @@ def add(
         operation or [],
         acl_options.Roles.of(producer, consumer, idempotent, resources, operation),
     )
-    with administer(bootstrap) as admin:
+
+    def show(added: Iterable[AclBinding]) -> None:
+        if as_json:
+            print_json({**_row(each), "added": not dry_run} for each in added)
+        else:
+            for each in added:
+                print(printable(f"{'could add' if dry_run else 'added'} {each}"))
+
+    with administer(bootstrap) as admin, showing_what_succeeded(show):
         if not dry_run:
             admin.create_acls(bindings)
-    if as_json:
-        print_json({**_row(each), "added": not dry_run} for each in bindings)
-    else:
-        for each in bindings:
-            print(printable(f"{'could add' if dry_run else 'added'} {each}"))
+    show(bindings)
 
 
 @app.command()
@@ -193,23 +197,30 @@ def remove(
     wanted = (
         [AclBindingFilter()] if every else acl_options.removed(resources, pattern_type, who, operation or [], roles)
     )
-    with administer(bootstrap) as admin:
-        if dry_run:
-            found = sorted({acl for each in wanted for acl in admin.describe_acls(each)})
+
+    def show(found: Iterable[AclBinding]) -> None:
+        if as_json:
+            print_json({**_row(each), "removed": not dry_run} for each in found)
         else:
-            found = sorted({acl for gone in admin.delete_acls(wanted).values() for acl in gone})
-    if as_json:
-        print_json({**_row(each), "removed": not dry_run} for each in found)
-        return
-    for each in found:
-        print(printable(f"{'could remove' if dry_run else 'removed'} {each}"))
-    if not found:
+            for each in found:
+                print(printable(f"{'could remove' if dry_run else 'removed'} {each}"))
+
+    with administer(bootstrap) as admin, showing_what_succeeded(lambda gone: show(_each_once(gone.values()))):
+        gone = {each: admin.describe_acls(each) for each in wanted} if dry_run else admin.delete_acls(wanted)
+    found = _each_once(gone.values())
+    show(found)
+    if not found and not as_json:
         print(f"no such ACLs on {printable(bootstrap)}")
+
+
+def _each_once(found: Iterable[Iterable[AclBinding]]) -> list[AclBinding]:
+    """ACLs that several filters mean are there once."""
+    return sorted({acl for acls in found for acl in acls})
 
 
 def _found(wanted: Iterable[AclBindingFilter | None], bootstrap: str) -> list[AclBinding]:
     with administer(bootstrap) as admin:
-        return sorted({acl for each in wanted for acl in admin.describe_acls(each)})
+        return _each_once(admin.describe_acls(each) for each in wanted)
 
 
 def _print(nothing: str, bootstrap: str, found: list[AclBinding], as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ from tagwire.errors import ConfigError
 from tagwire.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from tagwire.client import Admin, GroupDescription, GroupLag, TopicPartition
+    from tagwire.client import Admin, GroupDescription, GroupLag, GroupListing, TopicPartition
 
 app = typer.Typer(name="groups", rich_markup_mode=None)
 offsets = typer.Typer(name="offsets", rich_markup_mode=None, help="Move or delete a group's offsets.")
@@ -260,15 +260,26 @@ def _nothing_committed(group: str, topics: list[str] | None, partitions: list[in
 
 def _list(states: list[str] | None, bootstrap: str, as_json: bool) -> None:
     states = [_state(state) for state in states or ()]
-    with administer(bootstrap) as admin:
+
+    def show(found: Iterable[GroupListing]) -> None:
+        if as_json:
+            print_json(
+                {"group": each.group, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
+                for each in found
+            )
+        else:
+            rows = [(each.group, each.state or "-", each.type or "-") for each in found]
+            print_rows(("group", "state", "type"), rows)
+
+    def show_those_told(of_brokers: Mapping[int, list[GroupListing]]) -> None:
+        told = {each.group: each for listed in of_brokers.values() for each in listed}
+        if told:
+            show(told[name] for name in sorted(told))
+
+    with administer(bootstrap) as admin, showing_what_succeeded(show_those_told):
         found = admin.list_groups(states=states)
-    if as_json:
-        print_json(
-            {"group": each.group, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
-            for each in found
-        )
-    elif found:
-        print_rows(("group", "state", "type"), [(each.group, each.state or "-", each.type or "-") for each in found])
+    if found or as_json:
+        show(found)
     else:
         print(f"no groups on {printable(bootstrap)}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,7 +14,7 @@ from tagwire.cli.connecting import BOOTSTRAP, administer, connect
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone
 from tagwire.cli.reassignment_files import file_text, planned, read_plan
 from tagwire.cli.suggestions import topics_meant
-from tagwire.cli.terminal import print_json, print_rows, printable, progress
+from tagwire.cli.terminal import print_json, print_rows, printable, progress, showing_what_succeeded
 
 if TYPE_CHECKING:
     from tagwire.client import Admin, Client, PartitionReassignment, TopicPartition
@@ -126,20 +127,13 @@ def execute(
         changed = {at: replicas for at, replicas in wanted.items() if _to_be(before[at], moving.get(at)) != replicas}
         if save is not None and not dry_run:
             save.write_text(file_text({at: replicas for at, replicas in before.items() if replicas}), encoding="utf-8")
-        if changed and not dry_run:
-            admin.alter_partition_reassignments(changed)
+        with showing_what_succeeded(lambda begun: _print_moves(begun, before, wanted, dry_run, as_json)):
+            if changed and not dry_run:
+                admin.alter_partition_reassignments(changed)
         if wait and not dry_run:
             _await(admin, list(wanted))
-    rows = [
-        {"topic": at.topic, "partition": at.partition, "before": before[at], "after": after}
-        for at, after in changed.items()
-    ]
-    if as_json:
-        print_json({**row, "begun": not dry_run} for row in rows)
-    elif rows:
-        table = [[str(row["topic"]), str(row["partition"]), _ids(row["before"]), _ids(row["after"])] for row in rows]
-        print_rows(("topic", "partition", "before", "after"), table, numbers=(1,))
-    else:
+    _print_moves(changed, before, wanted, dry_run, as_json)
+    if not changed and not as_json:
         print("nothing to move: all replicas are where the plan has them")
 
 
@@ -179,17 +173,36 @@ def cancel(plan: Plan, dry_run: DryRun = False, bootstrap: Bootstrap = BOOTSTRAP
       tagwire reassign cancel plan.json
     """
     wanted = read_plan(plan)
-    with administer(bootstrap) as admin:
+
+    def show(cancelled: Iterable[TopicPartition]) -> None:
+        if as_json:
+            print_json({"topic": at.topic, "partition": at.partition, "cancelled": not dry_run} for at in cancelled)
+            return
+        for at in cancelled:
+            print(printable(f"{'could cancel' if dry_run else 'cancelled'} the move of {at}"))
+
+    with administer(bootstrap) as admin, showing_what_succeeded(show):
         moving = admin.list_partition_reassignments(list(wanted))
         if moving and not dry_run:
             admin.alter_partition_reassignments({(at.topic, at.partition): None for at in moving})
-    if as_json:
-        print_json({"topic": at.topic, "partition": at.partition, "cancelled": not dry_run} for at in moving)
-        return
-    for at in moving:
-        print(printable(f"{'could cancel' if dry_run else 'cancelled'} the move of {at}"))
-    if not moving:
+    show(moving)
+    if not moving and not as_json:
         print("nothing of the plan is under way")
+
+
+def _print_moves(
+    begun: Iterable[TopicPartition],
+    before: Mapping[TopicPartition, list[int]],
+    after: Mapping[TopicPartition, list[int]],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    rows = [{"topic": at.topic, "partition": at.partition, "before": before[at], "after": after[at]} for at in begun]
+    if as_json:
+        print_json({**row, "begun": not dry_run} for row in rows)
+    elif rows:
+        table = [[str(row["topic"]), str(row["partition"]), _ids(row["before"]), _ids(row["after"])] for row in rows]
+        print_rows(("topic", "partition", "before", "after"), table, numbers=(1,))
 
 
 def _await(admin: Admin, partitions: list[TopicPartition]) -> None:

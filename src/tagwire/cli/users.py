@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,7 +13,7 @@ import typer
 from tagwire.cli import completing
 from tagwire.cli.connecting import BOOTSTRAP, administer
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone
-from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.cli.terminal import print_json, print_rows, printable, showing_what_succeeded
 
 app = typer.Typer(name="users", rich_markup_mode=None)
 
@@ -94,14 +95,19 @@ def add(
 
     mechanisms = _mechanisms(mechanism) or [_MECHANISMS[-1]]
     password = _password(user, password_file, password_env)
-    with administer(bootstrap) as admin:
+
+    def show(done: Iterable[tuple[str, str]]) -> None:
+        names = [name for _, name in done]
+        if as_json:
+            print_json({"user": user, "mechanism": name, "iterations": iterations, "set": True} for name in names)
+        else:
+            print(printable(f"{user} has a password for {' and '.join(names)}"))
+
+    with administer(bootstrap) as admin, showing_what_succeeded(show):
         admin.alter_user_scram_credentials(
             [UserScramCredentialUpsertion(user, name, password, iterations) for name in mechanisms]
         )
-    if as_json:
-        print_json({"user": user, "mechanism": name, "iterations": iterations, "set": True} for name in mechanisms)
-    else:
-        print(printable(f"{user} has a password for {' and '.join(mechanisms)}"))
+    show([(user, name) for name in mechanisms])
 
 
 @app.command()
@@ -121,7 +127,15 @@ def remove(
     from tagwire.client import UserScramCredentialDeletion
     from tagwire.errors import ConfigError
 
-    with administer(bootstrap) as admin:
+    def show(done: Iterable[tuple[str, str]]) -> None:
+        names = [name for _, name in done]
+        if as_json:
+            print_json({"user": user, "mechanism": name, "removed": not dry_run} for name in names)
+        else:
+            did = "could lose its" if dry_run else "has no more"
+            print(printable(f"{user} {did} password for {' and '.join(names)}"))
+
+    with administer(bootstrap) as admin, showing_what_succeeded(show):
         there = [info.mechanism for info in admin.describe_user_scram_credentials([user])[user]]
         mechanisms = _mechanisms(mechanism) or there
         absent = [name for name in mechanisms if name not in there]
@@ -129,11 +143,7 @@ def remove(
             raise ConfigError(f"user {user!r} has no password for {absent[0]}, but for {' and '.join(there)}")
         if not dry_run:
             admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, name) for name in mechanisms])
-    if as_json:
-        print_json({"user": user, "mechanism": name, "removed": not dry_run} for name in mechanisms)
-    else:
-        did = "could lose its" if dry_run else "has no more"
-        print(printable(f"{user} {did} password for {' and '.join(mechanisms)}"))
+    show([(user, name) for name in mechanisms])
 
 
 def _list(names: list[str] | None, bootstrap: str, as_json: bool) -> None:
