@@ -86,6 +86,27 @@ def test_an_old_java_is_a_problem(monkeypatch, tmp_path, told, release):
     assert "JAVA_HOME" in found.advice
 
 
+@pytest.mark.parametrize(
+    ("spark", "told", "state"),
+    [
+        ("4.1.1", "23.0.2", PROBLEM),
+        ("4.0.0", "25", PROBLEM),
+        ("4.1.1", "21.0.1", OK),
+        ("4.2.0", "25.0.1", OK),
+    ],
+)
+def test_a_java_that_is_too_new_for_this_spark_is_a_problem(fake_pyspark, monkeypatch, tmp_path, spark, told, state):
+    fake_pyspark(spark)
+    program(tmp_path / "bin" / "java", f"echo 'openjdk version \"{told}\" 2025-09-16' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    found = one(java)
+    assert found.state == state
+    if state == PROBLEM:
+        assert f"PySpark {spark} does not start on Java 23 or newer" in found.said
+        assert "install Java 17 or 21" in found.advice
+        assert "pyspark>=4.2" in found.advice
+
+
 def test_a_java_that_does_not_run_is_a_problem(monkeypatch, tmp_path):
     program(tmp_path / "bin" / "java", "echo 'libjvm.so: cannot open shared object file' >&2; exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

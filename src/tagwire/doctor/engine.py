@@ -27,6 +27,9 @@ from tagwire.doctor.machine import fits
 FORMATS: Final = ("tagwire", "tagwire-segments", "tagwire-capture")
 
 _OLDEST_JAVA: Final = 17
+_FIRST_WITHOUT_SUBJECT: Final = 23
+"""From this Java on `Subject.getSubject` raises, by which the Hadoop of Spark before 4.2 asks who runs it
+(SPARK-54276)."""
 _PYTHONS: Final = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
 _JAVA_SECONDS: Final = 20.0
 _PROBE_SECONDS: Final = 60.0
@@ -77,14 +80,15 @@ _CAUSES: Final = {
     "PYTHON_VERSION_MISMATCH": f"export PYSPARK_PYTHON={sys.executable}",
     "JAVA_GATEWAY_EXITED": "see the line about java",
     "UnsupportedClassVersionError": "see the line about java: it is older than this Spark needs",
-    "getSubject is not supported": "this Spark is older than this Java: set JAVA_HOME to Java 17 or 21",
+    "getSubject is ": "this Spark is older than this Java: set JAVA_HOME to Java 17 or 21",
     "ModuleNotFoundError": "install what is missing in the workers' Python",
 }
 
 
 def java() -> Iterator[Finding]:
-    """Which Java Spark would start, and whether it is new enough."""
-    if pyspark_version() is None:
+    """Which Java Spark would start, and whether this Spark runs on it."""
+    spark = pyspark_version()
+    if spark is None:
         yield Finding("java", OK, "not looked at: there is no PySpark that would need it")
         return
     home = os.environ.get("JAVA_HOME")
@@ -117,6 +121,9 @@ def java() -> Iterator[Finding]:
     elif int(version[1]) < _OLDEST_JAVA:
         said = f"{where} is Java {version[1]}; Spark 4 needs {_OLDEST_JAVA} or newer"
         yield Finding("java", PROBLEM, said, f"{install}, and set JAVA_HOME to it")
+    elif int(version[1]) >= _FIRST_WITHOUT_SUBJECT and not fits(spark, ">=4.2"):
+        said = f"{where} is Java {version[1]}; PySpark {spark} does not start on Java {_FIRST_WITHOUT_SUBJECT} or newer"
+        yield Finding("java", PROBLEM, said, f"{install}, and set JAVA_HOME to it, or pip install 'pyspark>=4.2'")
     else:
         yield Finding("java", OK, f"Java {version[1]} at {where}")
 
