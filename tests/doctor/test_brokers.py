@@ -87,6 +87,16 @@ def test_a_name_that_does_not_resolve():
     assert "nosuch.invalid:9092" in told.said
 
 
+def test_a_name_without_an_address(monkeypatch):
+    def asked(*_arguments, **_options):
+        raise socket.gaierror(socket.EAI_NODATA, "No address associated with hostname")
+
+    monkeypatch.setattr(socket, "getaddrinfo", asked)
+    told = found("mail-only.example:9092")["broker"]
+    assert told.state == PROBLEM
+    assert "A and AAAA records" in told.advice
+
+
 def test_a_port_where_nothing_listens():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -172,7 +182,7 @@ def test_a_certificate_of_another_host(certificates: Certificates):
         told = found(broker.bootstrap, security_protocol="SSL", ssl_ca_location=str(certificates.authority))["tls"]
     assert told.state == PROBLEM
     assert "certificate is not valid for '127.0.0.1'" in told.said
-    assert "by a name that the certificate has" in told.advice
+    assert told.advice == "connect by a name that the certificate has, or have one issued for this address"
 
 
 def test_a_client_without_the_certificate_that_is_asked_for(certificates: Certificates):

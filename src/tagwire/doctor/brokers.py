@@ -50,6 +50,7 @@ _SLOW: Final = 1.0
 # What a step says of itself, and what to do then.
 _CONNECTING: Final = {
     "Name or service not known": "check how the host is spelt, /etc/hosts, the name server, the VPN",
+    "No address associated": "the name is known, and has no address: check its A and AAAA records, and the VPN",
     "nodename nor servname": "check how the host is spelt, /etc/hosts, the name server, the VPN",
     "Temporary failure in name resolution": "the name server does not answer: check it, and the VPN",
     "Connection refused": "nothing listens at that port: does the broker run, and is this the port of its listener?",
@@ -60,10 +61,11 @@ _CONNECTING: Final = {
 _PLAINTEXT: Final = "the listener is plaintext: take its TLS port, or security.protocol=PLAINTEXT or SASL_PLAINTEXT"
 _TLS: Final = {
     "does not seem to speak TLS": _PLAINTEXT,
-    "mismatch": "connect by a name that the certificate has, or have one issued for this name",
     "IP address mismatch": "connect by a name that the certificate has, or have one issued for this address",
+    "mismatch": "connect by a name that the certificate has, or have one issued for this name",
     "not yet valid": "compare this machine's clock with the world's: the certificate begins in its future",
     "expired": "have the broker's certificate renewed; if it was, compare this machine's clock with the world's",
+    "self signed": "name the authority that issued it: ssl.ca.location=ca.pem",  # of OpenSSL 1
     "self-signed": "name the authority that issued it: ssl.ca.location=ca.pem",
     "unable to get": "name the authority that issued it: ssl.ca.location=ca.pem",
     "may not speak TLS": _PLAINTEXT,
