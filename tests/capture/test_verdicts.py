@@ -247,6 +247,14 @@ def test_of_two_that_share_an_id_neither_is_given_what_is_unnamed() -> None:
             {"software_name": "confluent-kafka-python", "software_version": "2.16.1-rdkafka-2.16.0"},
             ("librdkafka", "2.16.0"),
         ),
+        (
+            {"software_name": "karafka", "software_version": "v2.5.0-rdkafka-ruby-v0.19.5-librdkafka-v2.8.0"},
+            ("librdkafka", "2.8.0"),
+        ),
+        (
+            {"software_name": "confluent-kafka-javascript", "software_version": "v1.3.0-librdkafka-2.10.0-RC1"},
+            ("librdkafka", "2.10.0"),
+        ),
         ({"software_name": "kgo", "software_version": "v1.22.2"}, ("franz-go", "1.22.2")),
         ({"client_id": "kafka-python-1.4.7"}, ("kafka-python", "1.4.7")),
         ({"client_id": "aiokafka-0.8.1-3"}, ("aiokafka", "0.8.1")),

@@ -33,16 +33,19 @@ _TOLD: Final = frozenset({"sarama"})
 """Software that speaks the versions of a release that it is told, whatever its own."""
 
 _ID: Final = re.compile(r"(kafka-python|aiokafka)-(\d[\d.]*)(?:-|$)")
-_BINDING: Final = re.compile(r".*rdkafka-(\d[\d.]*)")
+_BINDING: Final = re.compile(r".*rdkafka-v?(\d[\d.]*)(?:-.*)?")
+"""Bindings tell librdkafka's version after their own, such as 2.16.1-rdkafka-2.16.0; Karafka's with a v before it, and
+one that is built of a release candidate ends with -RC1."""
 _MAX_VERSION: Final = 100
-"""Characters. A client may say what it likes of itself, and Python makes no number of thousands of digits."""
+"""Characters that are looked at. A client may say what it likes of itself, and Python makes no number of thousands of
+digits."""
 
 
 def software_of(client: Client) -> tuple[str, str]:
     """Which software it is, and its version: as it tells, or else by the client id that it has by default; "" for what
     neither tells. A binding of librdkafka is taken as that."""
     name, version = client.software_name, client.software_version
-    if binding := _BINDING.fullmatch(version):
+    if binding := _BINDING.fullmatch(version[:_MAX_VERSION]):
         return "librdkafka", binding[1]
     if name:
         return _NAMES.get(name, name), version.removeprefix("v")
