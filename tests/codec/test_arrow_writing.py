@@ -229,6 +229,23 @@ def test_a_dictionary_without_values_below_nulls_is_written() -> None:
     assert encode_many(message_class(spec), column, 0).to_pylist() == [b"\xff", b"\xff"]
 
 
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.large_string()], ids=str)
+def test_a_dictionary_of_any_text_is_taken(kind: pa.DataType) -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.uint32()), pa.array(["a", "longer than a view"], kind))
+    written = encode_many(HEARTBEAT, pa.StructArray.from_arrays([words], ["group_id"])[1:], 0)
+    assert written.to_pylist() == [HEARTBEAT(group_id=name).encode(0) for name in ("a", "longer than a view")]
+    lists = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), words[1:])
+    asked = messages.DescribeGroupsRequest
+    assert encode_many(asked, pa.StructArray.from_arrays([lists], ["groups"]), 0).to_pylist() == [
+        asked(groups=["a", "longer than a view"]).encode(0)
+    ]
+    raw = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([b"token"], pa.binary_view()))
+    sasl = messages.SaslAuthenticateRequest
+    assert encode_many(sasl, pa.StructArray.from_arrays([raw], ["auth_bytes"]), 0).to_pylist() == [
+        sasl(auth_bytes=b"token").encode(0)
+    ]
+
+
 def test_an_index_beyond_its_dictionary_is_refused() -> None:
     broken = pa.DictionaryArray.from_arrays(pa.array([5], pa.int8()), pa.array(["a"]), safe=False)
     with pytest.raises(EncodeError, match="group_id: Index 5 out of bounds"):

@@ -315,6 +315,19 @@ def test_an_index_beyond_its_dictionary_is_refused() -> None:
         records.from_arrow(pa.record_batch({"value": broken}))
 
 
+@pytest.mark.parametrize("kind", [pa.binary_view(), pa.string_view(), pa.large_string()], ids=str)
+def test_a_dictionary_of_any_binary_or_string_type_is_written(kind: pa.DataType) -> None:
+    values = pa.array(["gone", "a", None, "longer than a view holds"], kind)
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2, 3], pa.uint32()), values)[1:]
+    expected = [Record(value, value) for value in (b"a", None, None, b"longer than a view holds")]
+    assert records.from_arrow(batch_of(key=column, value=column)) == records.write(expected)
+    nothing = pa.DictionaryArray.from_arrays(pa.array([None], pa.int8()), pa.array([], kind))
+    assert records.from_arrow(batch_of(value=nothing)) == records.write([Record(None, None)])
+    broken = pa.DictionaryArray.from_arrays(pa.array([5], pa.int8()), pa.array(["a"], kind), safe=False)
+    with pytest.raises(EncodeError, match="column value is broken: Index 5 out of bounds"):
+        records.from_arrow(pa.record_batch({"value": broken}))
+
+
 @pytest.mark.parametrize("nulls", [0, 0.3, 1])
 @pytest.mark.parametrize("count", [2, 63, 64, 65, 130])
 def test_rows_of_all_sizes_become_what_write_makes_of_them(count: int, nulls: float) -> None:

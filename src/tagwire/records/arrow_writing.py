@@ -20,6 +20,7 @@ MAX_BATCH_BYTES = 1 << 20
 MAX_BATCH_RECORDS = 100_000
 _UNBOUNDED = (1 << 62) - 1
 _PLAIN = (pa.binary(), pa.string())
+_VIEWS = (pa.binary_view(), pa.string_view())
 
 
 def from_arrow(batch: pa.RecordBatch, **options: Unpack[BatchOptions]) -> bytes:
@@ -128,14 +129,18 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 def _binary(column: pa.Array, name: str) -> pa.Array:
     """`column` with the layout of binary, which is string's too."""
-    if column.type in _PLAIN:
+    kind = column.type
+    if kind in _PLAIN:
         return column
     try:
+        if pa.types.is_dictionary(kind) and kind.value_type in _VIEWS:  # no cast of Arrow's takes these (pyarrow 26)
+            values = column.dictionary.cast(_PLAIN[0])
+            column = pa.DictionaryArray.from_arrays(column.indices, values, safe=False)
         return column.cast(_PLAIN[0])
     except pa.ArrowIndexError as error:
         raise EncodeError(f"column {name} is broken: {error}") from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise EncodeError(f"column {name} is {column.type}, not binary or string of less than 2 GiB") from None
+        raise EncodeError(f"column {name} is {kind}, not binary or string of less than 2 GiB") from None
 
 
 def _milliseconds(column: pa.Array) -> memoryview:
