@@ -231,7 +231,8 @@ def test_a_dictionary_without_values_below_nulls_is_written() -> None:
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.large_string()], ids=str)
 def test_a_dictionary_of_any_text_is_taken(kind: pa.DataType) -> None:
-    words = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.uint32()), pa.array(["a", "longer than a view"], kind))
+    texts = pa.array(["a", "longer than a view"], kind)
+    words = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.uint32()), texts)
     written = encode_many(HEARTBEAT, pa.StructArray.from_arrays([words], ["group_id"])[1:], 0)
     assert written.to_pylist() == [HEARTBEAT(group_id=name).encode(0) for name in ("a", "longer than a view")]
     lists = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), words[1:])
