@@ -184,10 +184,13 @@ def test_uses_keep_their_count_their_times_and_their_evidence() -> None:
 def test_brokers_are_told_from_clients_by_what_only_brokers_ask() -> None:
     assert usage(("BrokerHeartbeat", 1)).is_broker
     assert usage(("WriteTxnMarkers", 1)).is_broker
+    assert usage(("FindCoordinator", 6), ("ReadShareGroupState", 0)).is_broker
+    assert usage(("AddPartitionsToTxn", 4)).is_broker  # whether a transaction is open, of its coordinator (KIP-890)
+    assert not usage(("AddPartitionsToTxn", 3)).is_broker
     assert not usage(("Fetch", 12), ("DescribeCluster", 0)).is_broker
 
 
-@pytest.mark.parametrize("client_id", ["broker-2-fetcher-0", "ReplicaFetcherThread-0-1"])
+@pytest.mark.parametrize("client_id", ["broker-2-fetcher-0", "raft-client-2", "ReplicaFetcherThread-0-1"])
 def test_followers_ask_what_consumers_do_and_are_told_by_the_client_id_that_they_have(client_id: str) -> None:
     used = (("Fetch", 8), ("OffsetForLeaderEpoch", 1))
     assert usage(*used, asks=False, client_id=client_id).is_broker

@@ -138,7 +138,9 @@ def test_others_use_the_versions_they_were_seen_to_use_and_kafkas_own_client_no_
     told = {one.name: one for one in speakers(ApiKey.FETCH, "Fetch")}
     assert told["librdkafka 2.15.0"].versions["2.8"] == "12"
     assert told["Kafka's Java client 3.9"].versions == {"2.8": "up to 12", "3.9": "up to 17", "4.4": "up to 17"}
-    assert [one for one in speakers(ApiKey.VOTE, "Vote") if one.was_seen] == []
+    assert speakers(ApiKey.VOTE, "Vote") == speakers(ApiKey.WRITE_SHARE_GROUP_STATE, "WriteShareGroupState") == []
+    told = {one.name: one for one in speakers(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn")}
+    assert told["Kafka's Java client 4.4"].versions["4.4"] == "up to 3"  # from 4 on it is asked by brokers
 
 
 def test_a_users_marks_are_facts_of_the_page(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 from tagwire import messages
 from tagwire.capture.observation import Endpoint, Observation, Place
 from tagwire.rpc.ranges import Range
+from tagwire.rpc.version_gates import ADD_PARTITIONS_TO_TXN_BROKERS
 from tagwire.spec.api_keys import API_NAMES, ApiKey
 
 _BEFORE_AUTHENTICATION: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE})
@@ -24,14 +25,21 @@ MINUTE: Final = 60_000_000
 MAX_CONNECTIONS: Final = 100_000
 """Connections whose offers are remembered; the one seen first is then forgotten."""
 
-CLUSTER_APIS: Final = frozenset(
-    key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners or key == ApiKey.WRITE_TXN_MARKERS
+_OF_COORDINATORS: Final = frozenset(
+    {
+        ApiKey.WRITE_TXN_MARKERS,
+        *range(ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY + 1),
+    }
 )
-"""What only brokers and controllers send: APIs of no broker's listener today, and WriteTxnMarkers."""
+CLUSTER_APIS: Final = _OF_COORDINATORS | {
+    key for key in API_NAMES if "broker" not in messages.request(key).spec.listeners
+}
+"""What only brokers and controllers send: APIs of no broker's listener today, and what coordinators ask of brokers, and
+of each other. Source: Kafka's ApiKeys, which calls them cluster actions."""
 
-_FOLLOWER: Final = re.compile(r"broker-\d+-fetcher-\d+|(?:\w+:)?ReplicaFetcherThread-\d+-\d+", re.ASCII)
-"""The client ids by which followers fetch, in versions of their own; the second before Kafka 1.0. Source: Kafka's
-ReplicaFetcherManager."""
+_FOLLOWER: Final = re.compile(r"broker-\d+-fetcher-\d+|raft-client-\d+|(?:\w+:)?ReplicaFetcherThread-\d+-\d+", re.ASCII)
+"""The client ids by which followers fetch, in versions of their own: of partitions, of the cluster's metadata, and the
+last before Kafka 1.0. Source: Kafka's ReplicaFetcherManager and KafkaRaftManager."""
 
 
 class Asker(Protocol):
@@ -135,7 +143,9 @@ class Usage:
     def is_broker(self) -> bool:
         """Whether it sends what only brokers and controllers send, or has the client id of a follower, which sends what
         consumers do."""
-        return not CLUSTER_APIS.isdisjoint(self.apis) or bool(_FOLLOWER.fullmatch(self.client.client_id or ""))
+        if not CLUSTER_APIS.isdisjoint(self.apis) or _FOLLOWER.fullmatch(self.client.client_id or ""):
+            return True
+        return any(each >= ADD_PARTITIONS_TO_TXN_BROKERS for each in self.apis.get(ApiKey.ADD_PARTITIONS_TO_TXN, ()))
 
     @property
     def count(self) -> int:

@@ -9,7 +9,9 @@ from tagwire.capture.software import seen
 from tagwire.client.versions import OURS
 from tagwire.reference.served import served
 from tagwire.rpc.ranges import Range, overlap
+from tagwire.rpc.version_gates import ADD_PARTITIONS_TO_TXN_BROKERS
 from tagwire.spec import releases
+from tagwire.spec.api_keys import ApiKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +40,19 @@ def brokers_releases() -> list[str]:
 
 
 def speakers(api: int, name: str) -> list[Speaker]:
-    """The clients that use an API, or can: tagwire, Kafka's own of some releases, then others by name.
+    """The clients that use an API, or can: tagwire, Kafka's own of some releases, then others by name. None of what
+    brokers ask of each other.
 
     Args:
         name: the API's.
     """
+    if is_of_brokers(api):
+        return []
     brokers = brokers_releases()
     found = [Speaker("tagwire", _able(api, OURS.get(api), brokers), was_seen=False)]
     for release in brokers:
-        found.append(
-            Speaker(f"Kafka's Java client {release}", _able(api, _range(api, release), brokers), was_seen=False)
-        )
+        able = _able(api, _javas(api, release), brokers)
+        found.append(Speaker(f"Kafka's Java client {release}", able, was_seen=False))
     for software, versions in seen().items():
         for version, by_release in versions.items():
             used = {release: ", ".join(map(str, apis[name])) for release, apis in by_release.items() if apis.get(name)}
@@ -66,8 +70,16 @@ def _able(api: int, able: Range | None, brokers: list[str]) -> dict[str, str]:
     return found
 
 
+def _javas(api: int, release: str) -> Range | None:
+    """What Kafka's client of a release can: all that its brokers do, but of what these ask of each other."""
+    able = _range(api, release)
+    if able is None or api != ApiKey.ADD_PARTITIONS_TO_TXN:
+        return able
+    return able[0], min(able[1], ADD_PARTITIONS_TO_TXN_BROKERS - 1)
+
+
 def _range(api: int, release: str) -> Range | None:
-    """What a release has of an API without what is unstable; its client and its brokers alike."""
+    """What a release has of an API without what is unstable."""
     there = served(release).get(api)
     if there is None:
         return None

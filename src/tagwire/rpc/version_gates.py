@@ -128,6 +128,9 @@ DELETE_TOPICS_THROTTLED: Final = 5
 DELETE_TOPICS_IDS: Final = 6
 """Topics may be named by their ids; from here on each is a struct (KIP-516)."""
 
+ADD_PARTITIONS_TO_TXN_BROKERS: Final = 4
+"""Brokers alone ask, for several transactions at once and to verify them; clients stay below it (KIP-890)."""
+
 INIT_PRODUCER_ID_PRODUCER_FENCED: Final = 4
 ADD_PARTITIONS_TO_TXN_PRODUCER_FENCED: Final = 2
 ADD_OFFSETS_TO_TXN_PRODUCER_FENCED: Final = 2
