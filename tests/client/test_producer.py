@@ -406,6 +406,28 @@ def test_retries_are_counted(cluster: FakeCluster) -> None:
     assert len(cluster.requests("Produce")) == 3
 
 
+@pytest.mark.parametrize("is_reachable", [True, False], ids=["being elected", "not reachable"])
+def test_waiting_for_a_leader_uses_no_retries_up(is_reachable: bool) -> None:
+    with FakeCluster(nodes=2) as cluster:
+        log = cluster.topic("t", 2)[1]
+        leader = cluster.brokers[log.leader]
+        with Producer(cluster.bootstrap, retries=1, linger=0) as producer:
+            producer.send("t", b"v", partition=1).result(10)
+            if is_reachable:
+                log.leader = -1
+                leader.drop()
+            else:
+                leader.stop()
+            delivery = producer.send("t", b"w", partition=1)
+            time.sleep(0.7)
+            assert not delivery.done()
+            if is_reachable:
+                log.leader = leader.node
+            else:
+                leader.start()
+            assert delivery.result(10).offset == 1
+
+
 def test_a_batch_is_failed_when_its_time_is_over(cluster: FakeCluster) -> None:
     cluster.topic("t")
     with Producer(cluster.bootstrap, timeout=0.4) as producer:

@@ -57,6 +57,7 @@ class PartitionQueue:
     def sent(self, batch: ProducerBatch) -> None:
         """The first of the queue is in flight."""
         self.batches.popleft()
+        batch.sends += 1
         self.in_flight.append(batch)
 
     def acked(self, batch: ProducerBatch) -> None:

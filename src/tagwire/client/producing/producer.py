@@ -73,8 +73,9 @@ class Producer(CoreOwner):
             (KIP-794).
         max_block: seconds that `send` waits for the partitions of a topic and for room, together, though for a topic
             that no broker knows no more than two; and that a call about transactions takes.
-        retries: how often a batch is tried again. timeout: seconds from its first record until it is failed, `linger`
-            among them, which is therefore less.
+        retries: how often a batch is sent again; a leader that cannot be reached, or is being elected, counts for
+            nothing. timeout: seconds from its first record until it is failed, `linger` among them, which is therefore
+            less.
         transactional_id: the name under which transactions are made; whoever uses it later fences who used it before.
         transaction_timeout: seconds after which the coordinator aborts a transaction that nobody ends.
         dialect: None for record batches, "int-headers" for topics of that format, whose header keys are ints, and which

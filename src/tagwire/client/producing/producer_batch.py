@@ -46,14 +46,15 @@ class ProducerBatch:
 
     Attributes:
         size: bytes the records take before compression, at most.
-        created: when its first record came, seconds of the driver's clock.
+        created: when its first record was appended, seconds of the driver's clock.
         data: the encoded batch, once it is closed; with a base sequence, exactly as it is sent.
         producer, base_sequence: under which producer id and epoch it is sent, and from which sequence number on
             (`sequence_numbers`); `NO_PRODUCER_ID` and `NO_SEQUENCE` before.
         may_be_appended: whether it was sent, and nobody knows whether the leader has appended it.
         is_unsplittable: whether it is sent as the caller has encoded it, or not at all.
         order: its position among the batches of its partition; parts of one that was split share its position.
-        attempts: how often it could not be delivered. retry_at: before which it is not tried again.
+        sends: how often it was sent. attempts: how often it could not be delivered, also where what it lacked to be
+            sent was not had. retry_at: before which it is not tried again.
         last_error: why it was not delivered when it was last sent. error: why it was failed.
         ratio: bytes that are sent, by record bytes before compression; None where those are not known.
         is_done: whether it is complete: delivered, or failed.
@@ -84,6 +85,7 @@ class ProducerBatch:
         "ratio",
         "records",
         "retry_at",
+        "sends",
         "size",
         "topic_partition",
     )
@@ -113,6 +115,7 @@ class ProducerBatch:
         self.base_sequence = NO_SEQUENCE
         self.may_be_appended = False
         self.ratio: float | None = None
+        self.sends = 0
         self.attempts = 0
         self.retry_at = 0.0
         self.is_done = False

@@ -505,7 +505,8 @@ class Sender:
         batch.attempts += 1
         batch.last_error = error
         is_worth_it = again or is_retriable(error) or isinstance(error, RequestTimeoutError)
-        is_in_time = batch.attempts <= self._settings.retries and now < self._expiry(batch)
+        # What was not sent uses nothing of `retries` up: an election would, in less than a second.
+        is_in_time = batch.sends <= self._settings.retries and now < self._expiry(batch)
         if not is_worth_it or not is_in_time or self._idempotence.abort_reason is not None:
             self._fail_batch(batch, error)
             return
