@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tagwire import messages, records
@@ -200,6 +201,24 @@ def test_a_sender_that_finds_no_room_is_told_after_max_block(cluster: FakeCluste
         producer.flush()
         producer.send("t", b"z" * 9000)  # alone, even one that is larger than all the room
     assert [len(value or b"") for value in values_in(log)] == [4000, 9000]
+
+
+@pytest.mark.parametrize("is_arrow", [True, False], ids=["rows", "a batch"])
+def test_what_waited_for_room_has_all_its_time_after_that(cluster: FakeCluster, is_arrow: bool) -> None:
+    log = cluster.topic("t")[0]
+    cluster.script("Produce", Silence(), Late(0.4))
+    with Client(cluster.bootstrap) as client:
+        producer = Producer(client, buffer_memory=5000, timeout=1.0, linger=0)
+        first = producer.send("t", b"x" * 4000)
+        if is_arrow:
+            second: Any = producer.send_arrow("t", pa.record_batch({"value": [b"y" * 4000]}))
+        else:
+            second = producer.send_batch("t", 0, records.write([Record(None, b"y" * 4000)]))
+        assert isinstance(first.exception(0), RequestTimeoutError)
+        assert second.exception(10) is None
+        with pytest.raises(RequestTimeoutError):
+            producer.close()
+    assert values_in(log) == [b"y" * 4000]
 
 
 def test_metadata_and_room_are_waited_for_within_one_max_block(cluster: FakeCluster) -> None:

@@ -117,6 +117,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
             found = self._open.get(batch.topic_partition)
             if found is not None:
                 self._close(found[0], is_full=True)
+            batch.created = self._now()  # what it waited for room counts for nothing of its time
             self._bytes += batch.size
             self._closed_records += batch.count
             self._incomplete[batch] = None
