@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -283,31 +284,52 @@ def test_a_truncated_partition_has_lost_its_tail_and_goes_on_in_a_new_epoch(clus
         cluster.truncate("t", 0, 1)
 
 
-def test_a_partition_whose_leader_stops_while_it_is_truncated_is_led_by_another(cluster, at, make, monkeypatch):
+@pytest.fixture
+def truncating(cluster, at, make, monkeypatch):
+    """Partition 0 of topic t, on nodes 1 and 2, while it is truncated, until `go_on` is called."""
     create(at(1), "t", assignments=[[1, 2]])
     for value in (b"a", b"b"):
         at(1).produce("t", make.records(value))
-    begun, go_on, truncate = threading.Event(), threading.Event(), cluster.disk.truncate
+    begun, may, truncate = threading.Event(), threading.Event(), cluster.disk.truncate
 
     def when_it_may(fd, size):
         begun.set()
-        assert go_on.wait(30)
+        assert may.wait(30)
         truncate(fd, size)
 
     monkeypatch.setattr(cluster.disk, "truncate", when_it_may)
-    steps = [
-        threading.Thread(target=cluster.truncate, args=("t", 0, 1)),
-        threading.Thread(target=cluster.stop, args=(1,)),
-    ]
-    steps[0].start()
+    step = threading.Thread(target=cluster.truncate, args=("t", 0, 1))
+    step.start()
     assert begun.wait(30)
-    steps[1].start()
-    wait_until(lambda: 1 not in {node.node_id for node in at(2).metadata().brokers})
-    go_on.set()
-    for step in steps:
-        step.join(30)
+
+    class Truncating:
+        @staticmethod
+        def go_on():
+            may.set()
+            step.join(30)
+
+    yield Truncating
+    Truncating.go_on()
+
+
+def test_a_partition_whose_leader_stops_while_it_is_truncated_is_led_by_another(cluster, at, make, truncating):
+    stopping = threading.Thread(target=cluster.stop, args=(1,))
+    stopping.start()
+    time.sleep(0.2)
+    truncating.go_on()
+    stopping.join(30)
     assert cluster.leader("t", 0) == 2
     assert at(2).produce("t", make.records(b"c")).error_code == 0
+
+
+def test_who_would_lead_a_partition_that_is_being_truncated_leads_it_after_that(cluster, at, make, truncating):
+    asking = at(1)
+    ask_to_reassign(asking, [2])
+    time.sleep(0.2)
+    truncating.go_on()
+    assert asking.receive().responses[0].partitions[0].error_code == Error.NONE
+    assert described(at(2), "t").leader_epoch == 2
+    assert at(2).produce("t", make.records(b"c")).base_offset == 1
 
 
 def test_a_reader_is_told_at_once_where_the_log_is_not_the_one_that_it_has_read(cluster, at, make):

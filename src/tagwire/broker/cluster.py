@@ -296,7 +296,7 @@ class Cluster:
         if not cut.log.start_offset <= offset <= cut.log.end_offset:
             held = f"{cut.log.start_offset} to {cut.log.end_offset}"
             raise ConfigError(f"offset={offset!r} is not in {topic}-{partition}, which holds {held}")
-        thread.call(server.store.topics.truncate(cut, offset))
+        thread.call(server.store.controller.truncate(cut, offset))
 
     def coordinator(self, group: str | None = None, *, transactional_id: str | None = None) -> int:
         """The node that coordinates a group, or a transactional id.

@@ -72,6 +72,15 @@ class Controller:
             replicas = tuple(node_id if each == gone else each for each in replicas)
         await partition.lead(Leadership(node_id, was.epoch, replicas, self._image.in_sync(replicas)))
 
+    async def truncate(self, partition: Partition, offset: int) -> None:
+        """Lose the records of a partition from an offset on, as `Topics.truncate`. Nobody else begins to lead it
+        meanwhile: its log takes no epoch then.
+
+        Raises:
+            StorageError: the disk refused, and the partition is offline, or it was.
+        """
+        await self._decide(self._topics.truncate(partition, offset))
+
     async def move_coordinator(self, kind: int, key: str, node_id: int) -> None:
         """Let a node coordinate a group or a transactional id.
 

@@ -480,8 +480,6 @@ class Topics(TopicTable):
             topic = self._by_name[partition.topic]
             log = await loop.run_in_executor(self._disk, self._open_cut, topic, partition.index)
             partition.reopened(log)
-            # Its leader may have stopped meanwhile: while the log was offline nobody else could begin to lead it.
-            partition.leadership = self._image.elect(partition.leadership)
 
     def _open_cut(self, topic: Topic, index: int) -> PartitionLog:
         path = self._data.check_partition(topic.stored, index, topic.config.dialect)
