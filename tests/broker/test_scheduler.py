@@ -68,9 +68,9 @@ def test_what_a_topic_is_to_keep_by_now_is_not_deleted_by_what_was_asked_for_bef
             expiring = asyncio.create_task(asyncio.to_thread(scheduler.expire, topics))
             while partition.log._active.size:  # the segment that is written to is closed first
                 await asyncio.sleep(0.01)
+            altering = asyncio.create_task(topics.alter("t", {"retention.ms": "-1"}))
             await asyncio.sleep(0.1)
-            await topics.alter("t", {"retention.ms": "-1"})
-        await expiring
+        await asyncio.gather(expiring, altering)
         assert (partition.log.start_offset, partition.log.end_offset) == (0, 3)
 
     on_topics(tmp_path, pool, Files(), scenario)
@@ -240,6 +240,64 @@ def test_topics_made_and_deleted_at_once_take_turns(tmp_path, pool, batch):
         with pytest.raises(StorageError):
             topic.partitions[0].log.read(0, 100)
         assert not list((tmp_path / "data").glob("t-*"))
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
+class HeldFiles(Files):
+    """Holds a renaming to a name that ends with `held`: when `begun` is set, until `go_on` is."""
+
+    def __init__(self, held):
+        self.held, self.begun, self.go_on = held, threading.Event(), threading.Event()
+
+    def rename(self, source, target):
+        if target.name.endswith(self.held):
+            self.begun.set()
+            assert self.go_on.wait(30)
+        super().rename(source, target)
+
+
+def test_nothing_is_deleted_by_a_retention_once_another_is_altered_to(tmp_path, pool, batch):
+    files = HeldFiles("log-start-offset-checkpoint")
+
+    async def scenario(topics, data):
+        topic = await topics.create("t", 1, {"segment.bytes": "1024", "retention.ms": "1000"})
+        log = topic.partitions[0].log
+        for _ in range(3):
+            await topic.partitions[0].append(partial(batch, 1, timestamp=1, size=900))
+        expiring = asyncio.create_task(asyncio.to_thread(scheduler.expire, topics))
+        assert await asyncio.to_thread(files.begun.wait, 30)
+        asyncio.get_running_loop().call_later(0.3, files.go_on.set)
+        await topics.alter("t", {"retention.ms": "-1"})
+        start = log.start_offset
+        await expiring
+        assert log.start_offset == start
+
+    on_topics(tmp_path, pool, files, scenario)
+
+
+def test_nothing_is_compacted_any_more_once_a_topic_is_altered_not_to_be(tmp_path, pool, monkeypatch):
+    finish, begun, go_on = Compaction._finish, threading.Event(), threading.Event()
+
+    def slow(compaction, *given):
+        begun.set()
+        assert go_on.wait(30)
+        finish(compaction, *given)
+
+    monkeypatch.setattr(Compaction, "_finish", slow)
+
+    async def scenario(topics, data):
+        topic = await topics.create("t", 1, {"cleanup.policy": "compact", "segment.bytes": "1024"})
+        log = topic.partitions[0].log
+        for number in range(30):
+            await topic.partitions[0].append(partial(keyed, b"%d" % number * 20))
+        compacting = asyncio.create_task(asyncio.to_thread(scheduler.compact, topics, data, asyncio.Event()))
+        assert await asyncio.to_thread(begun.wait, 30)
+        await topics.alter("t", {"cleanup.policy": "delete"})
+        size = log.size_bytes
+        go_on.set()
+        await compacting
+        assert log.size_bytes == size
 
     on_topics(tmp_path, pool, Files(), scenario)
 

@@ -342,7 +342,7 @@ class Topics(TopicTable):
         except OSError as error:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"topic {altered.name} was not altered: {error}") from error
         for partition in altered.partitions:
-            partition.log.config = altered.config
+            partition.log.reconfigure(altered.config)
         return altered
 
     def _save(self, topics: list[StoredTopic]) -> None:

@@ -241,6 +241,15 @@ class PartitionLog(ReadableLog):
                 raise StorageError(f"{self.directory}: deleting records failed: {error}") from error
         return len(gone)
 
+    def reconfigure(self, config: TopicConfig) -> None:
+        """Go on by another configuration of the topic: no segment is taken away by the one of before when this returns.
+
+        Not for the event loop: it waits for what is being deleted.
+        """
+        self.config = config
+        with self._restructuring:  # who takes it from now on looks at the new one
+            pass
+
     def roll_if_due(self, now_ms: int) -> None:
         """Close the segment that is written to if its time has come.
 
@@ -283,8 +292,8 @@ class PartitionLog(ReadableLog):
     def replace(self, old: Sequence[LogSegment], new: LogSegment, remember: Callable[[], None]) -> bool:
         """Put `new`, whose files are on the disk under names of the state CLEANED, into the place of `old`, neighbours.
 
-        False when some of `old` were deleted meanwhile, or the log went offline: then `new` is deleted, too. A crash on
-        the way leaves either.
+        False when some of `old` were deleted meanwhile, the log went offline, or the topic is compacted no more: then
+        `new` is deleted, too. A crash on the way leaves either.
 
         Args:
             remember: writes down what has to be known before the log is opened with `new`.
@@ -296,7 +305,8 @@ class PartitionLog(ReadableLog):
         with self._restructuring:
             with self._writing:
                 first = self._segments.index(old[0]) if old[0] in self._segments else 0
-                if self.is_offline or self._segments[first : first + len(old)] != tuple(old):
+                is_changed = self._segments[first : first + len(old)] != tuple(old)
+                if is_changed or self.is_offline or not self.config.compacts:
                     new.remove()
                     return False
             try:
