@@ -13,9 +13,10 @@ import pytest
 from tagwire import messages
 from tagwire.broker import Cluster, Listener
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
-from tagwire.records import batch_headers
+from tagwire.records import Record, batch_headers, write
 
 from ..limits import wait_until
+from .conftest import produce_request
 
 
 @pytest.fixture
@@ -261,6 +262,36 @@ def test_a_waiting_fetch_is_told_at_once_that_the_leader_has_moved(cluster, at, 
     at(1).metadata()  # by then it waits
     cluster.move_leader("t", 0, 2)
     assert wire.receive().responses[0].partitions[0].error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_batch_whose_partition_is_added_to_a_transaction_while_the_leader_moves_is_refused(
+    cluster, at, monkeypatch
+):
+    create(at(1), "t", assignments=[[1, 2]])
+    cluster.move_coordinator(1, transactional_id="tx")
+    asked = messages.InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
+    who = at(1).ask(asked, 4)
+    begun, may, write_there = threading.Event(), threading.Event(), cluster.disk.write
+
+    def when_it_may(*given):
+        if not begun.is_set():
+            begun.set()
+            assert may.wait(30)
+        write_there(*given)
+
+    monkeypatch.setattr(cluster.disk, "write", when_it_may)
+    identity = {"producer_id": who.producer_id, "producer_epoch": who.producer_epoch, "base_sequence": 0}
+    request = produce_request("t", write([Record(None, b"v")], transactional=True, **identity))
+    request.transactional_id = "tx"
+    producer = at(1)
+    producer.send(request, 12)
+    assert begun.wait(30)
+    cluster.move_leader("t", 0, 2)
+    may.set()
+    refused = producer.receive().responses[0].partition_responses[0]
+    assert (refused.error_code, refused.current_leader.leader_id) == (Error.NOT_LEADER_OR_FOLLOWER, 2)
+    assert at(2).offset_at("t", -1).offset == 0
+    assert at(2).ask(request, 12).responses[0].partition_responses[0].error_code == Error.NONE
 
 
 def test_a_truncated_partition_has_lost_its_tail_and_goes_on_in_a_new_epoch(cluster, at, make):

@@ -22,7 +22,9 @@ from functools import partial
 from tagwire import messages
 from tagwire.broker.batch_checks import check_batch, has_transactional, transactional_header
 from tagwire.broker.dialects import check_for_dialect
+from tagwire.broker.group_commit import MakeBatch
 from tagwire.broker.node_endpoints import node_endpoints
+from tagwire.broker.partition import Partition
 from tagwire.broker.record_refusals import RecordsRefusedError
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.session import HangUp
@@ -152,8 +154,9 @@ def _prepare(call: Call[Request], topic: str, data: Request.PartitionProduceData
     if found.is_internal:
         return UntriedError(Error.INVALID_TOPIC_EXCEPTION, f"topic {topic} is the broker's own")
     partition = found.partitions[data.index]
-    if partition.leadership.leader != call.broker.node_id:
-        return UntriedError(Error.NOT_LEADER_OR_FOLLOWER, f"node {call.broker.node_id} does not lead it")
+    elsewhere = _led_elsewhere(partition, call.broker.node_id)
+    if elsewhere is not None:
+        return elsewhere
     where = TopicPartition(topic, data.index)
     records = None if data.records is None else memoryview(data.records)
 
@@ -170,7 +173,26 @@ def _prepare(call: Call[Request], topic: str, data: Request.PartitionProduceData
         check = partial(check_for_dialect, records, spoken, check, found.config, call.broker.settings.register)
     header = None if call.version < PRODUCE_TRANSACTION_V2 or spoken is not None else transactional_header(records)
     producer = None if header is None else (header.producer_id, header.producer_epoch)
-    return Prepared(where, partial(partition.append, check), producer)
+    return Prepared(where, partial(_append, partition, call.broker.node_id, check), producer)
+
+
+def _led_elsewhere(partition: Partition, node_id: int) -> UntriedError | None:
+    """Why a node takes no batch of a partition that it does not lead."""
+    if partition.leadership.leader == node_id:
+        return None
+    return UntriedError(Error.NOT_LEADER_OR_FOLLOWER, f"node {node_id} does not lead it")
+
+
+def _append(partition: Partition, node_id: int, make: MakeBatch) -> Appending:
+    """Begins an append. Adding the partition to a transaction may have taken a while: who leads it is looked at again,
+    as Kafka's Partition.appendRecordsToLeader does."""
+    elsewhere = _led_elsewhere(partition, node_id)
+    if elsewhere is None:
+        return partition.append(make)
+    refused: Appending = asyncio.get_running_loop().create_future()
+    refused.set_exception(elsewhere)
+    refused.exception()  # it is not logged where the client has gone
+    return refused
 
 
 async def _settled(begun: Begun) -> Outcome:
