@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from crc32c import crc32c
 
+from tagwire import messages
 from tagwire.broker import Cluster
 from tagwire.errors import Error
 
@@ -67,6 +68,21 @@ def test_what_a_version_does_not_know_is_told_before_that_there_is_no_such_parti
 @pytest.mark.parametrize(("topic", "partition"), [("missing", 0), ("t", 1), ("t", -1)])
 def test_a_partition_that_does_not_exist_is_unknown(filled, topic, partition):
     assert filled.offset_at(topic, -1, partition=partition).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_partition_that_is_named_twice_is_refused_once_and_the_others_are_told(wire, make):
+    wire.create("t", 3)
+    request = messages.ListOffsetsRequest
+    topics = [
+        request.ListOffsetsTopic(
+            name="t", partitions=[request.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in named]
+        )
+        for named in ([0, 1, 1], [0, 2])
+    ]
+    (topic,) = wire.ask(request(replica_id=-1, topics=topics), 7).topics
+    told = {each.partition_index: Error.of(each.error_code) for each in topic.partitions}
+    assert told == {0: Error.INVALID_REQUEST, 1: Error.INVALID_REQUEST, 2: Error.NONE}
+    assert len(topic.partitions) == 3
 
 
 def test_a_batch_that_overstates_its_greatest_timestamp_does_not_end_the_search(wire, make):

@@ -474,8 +474,9 @@ def test_partitions_tell_of_their_producers_and_a_hanging_transaction_can_be_end
     add(wire, who, 0)
     send(wire, who, 0, b"a", b"b")
     request = messages.DescribeProducersRequest
-    asked = request(topics=[request.TopicRequest(name="t", partition_indexes=[0, 9])])
-    first, missing = wire.ask(asked, 0).topics[0].partitions
+    named = [request.TopicRequest(name="t", partition_indexes=indexes) for indexes in ([0], [0, 9])]
+    (told,) = wire.ask(request(topics=named), 0).topics
+    first, missing = told.partitions
     (producer,) = first.active_producers
     assert (producer.producer_id, producer.last_sequence, producer.current_txn_start_offset) == (who.producer_id, 1, 0)
     assert missing.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION

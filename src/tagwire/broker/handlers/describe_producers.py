@@ -15,15 +15,13 @@ Response = messages.DescribeProducersResponse
 
 @handles(Request, versions="0-0")
 async def describe_producers(call: Call[Request]) -> Response:
+    named: dict[str, dict[int, None]] = {}
+    for topic in call.request.topics:
+        named.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return Response(
         topics=[
-            Response.TopicResponse(
-                name=topic.name,
-                partitions=[
-                    await _describe(call, topic.name, index) for index in dict.fromkeys(topic.partition_indexes)
-                ],
-            )
-            for topic in {topic.name: topic for topic in call.request.topics}.values()
+            Response.TopicResponse(name=name, partitions=[await _describe(call, name, index) for index in indexes])
+            for name, indexes in named.items()
         ]
     )
 

@@ -3,7 +3,8 @@
 Versions 1-7. A timestamp asks for the first record that is not older. -1 asks for the end, -2 for the start, -3 (from
 version 7) for the record with the greatest timestamp. Where nothing is found, timestamp and offset are -1. For readers
 of committed records, from version 2, the log ends where the oldest open transaction begins. From version 4 each offset
-is told with its leader epoch, the end with the present one. Source: KIP-79, KIP-320, KIP-734.
+is told with its leader epoch, the end with the present one. A partition that is named twice is refused. Source: KIP-79,
+KIP-320, KIP-734; Kafka's ReplicaManager.
 """
 
 from __future__ import annotations
@@ -26,20 +27,27 @@ NOT_FOUND = (-1, -1)
 
 @handles(Request, versions="1-7")
 async def list_offsets(call: Call[Request]) -> Response:
+    named: dict[str, dict[int, list[Request.ListOffsetsPartition]]] = {}
+    for topic in call.request.topics:
+        partitions = named.setdefault(topic.name, {})
+        for requested in topic.partitions:
+            partitions.setdefault(requested.partition_index, []).append(requested)
     return Response(
         topics=[
             Response.ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[await _searched(call, topic.name, requested) for requested in topic.partitions],
+                name=name, partitions=[await _searched(call, name, *each) for each in partitions.values()]
             )
-            for topic in call.request.topics
+            for name, partitions in named.items()
         ]
     )
 
 
 async def _searched(
-    call: Call[Request], topic: str, requested: Request.ListOffsetsPartition
+    call: Call[Request], topic: str, requested: Request.ListOffsetsPartition, *again: Request.ListOffsetsPartition
 ) -> Response.ListOffsetsPartitionResponse:
+    if again:
+        index, error = requested.partition_index, Error.INVALID_REQUEST
+        return Response.ListOffsetsPartitionResponse(partition_index=index, error_code=error)
     if requested.timestamp in (LATEST, EARLIEST):
         return _result(call, topic, requested)
     # In a thread: a search by time reads files. One at a time: a thousand searches hold up nobody else's.

@@ -8,7 +8,7 @@ would commit gets UNSTABLE_OFFSET_COMMIT. Source: KIP-447, KIP-709.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from tagwire import messages
@@ -68,7 +68,7 @@ async def offset_fetch(call: Call[Request]) -> Response:
     topics = _topics(
         call,
         request.group_id,
-        None if request.topics is None else {topic.name: topic.partition_indexes for topic in request.topics},
+        None if request.topics is None else _once((topic.name, topic.partition_indexes) for topic in request.topics),
         lambda name, found: Response.OffsetFetchResponseTopic(name=name, partitions=found),
         Response.OffsetFetchResponsePartition,
     )
@@ -86,13 +86,12 @@ def _group(call: Call[Request], group: Request.OffsetFetchRequestGroup) -> Respo
     requested: dict[str, list[int]] | None = None
     unknown: list[Response.OffsetFetchResponseTopics] = []
     if group.topics is not None:
-        requested = {}
-        for topic in group.topics:
-            name = name_of(call.broker, topic.topic_id) if by_id else topic.name
-            if by_id and not name:
-                unknown.append(_unknown(topic))
-            else:
-                requested[name] = topic.partition_indexes
+        named = [
+            (name_of(call.broker, topic.topic_id) if by_id else topic.name, topic.partition_indexes)
+            for topic in group.topics
+        ]
+        requested = _once((name, indexes) for name, indexes in named if name or not by_id)
+        unknown = [_unknown(topic) for topic, (name, _) in zip(group.topics, named) if by_id and not name]
     found = _topics(
         call,
         group.group_id,
@@ -108,6 +107,14 @@ def _group(call: Call[Request], group: Request.OffsetFetchRequestGroup) -> Respo
         found = [listed for listed in found if listed.topic_id.int]
     result.topics = [*found, *unknown]
     return result
+
+
+def _once(topics: Iterable[tuple[str, Iterable[int]]]) -> dict[str, list[int]]:
+    """The partitions that are named of each topic, however often: each one once."""
+    found: dict[str, dict[int, None]] = {}
+    for name, indexes in topics:
+        found.setdefault(name, {}).update(dict.fromkeys(indexes))
+    return {name: list(indexes) for name, indexes in found.items()}
 
 
 def _unknown(topic: Request.OffsetFetchRequestTopics) -> Response.OffsetFetchResponseTopics:
