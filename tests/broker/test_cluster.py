@@ -264,9 +264,7 @@ def test_a_waiting_fetch_is_told_at_once_that_the_leader_has_moved(cluster, at, 
     assert wire.receive().responses[0].partitions[0].error_code == Error.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_batch_whose_partition_is_added_to_a_transaction_while_the_leader_moves_is_refused(
-    cluster, at, monkeypatch
-):
+def test_a_batch_whose_partition_is_added_to_a_transaction_while_the_leader_moves_is_refused(cluster, at, monkeypatch):
     create(at(1), "t", assignments=[[1, 2]])
     cluster.move_coordinator(1, transactional_id="tx")
     asked = messages.InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)

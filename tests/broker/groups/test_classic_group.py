@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwire.broker.groups.classic_group import MAX_GROUP_BYTES, MAX_MEMBERS, STORE_AGAIN_MS, ClassicGroup
-from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinResult, State
+from tagwire.broker.groups.membership import GroupMetadata, Joining, State
 from tagwire.errors import Error, KafkaError
 
 SESSION, REBALANCE = 10_000, 60_000
@@ -388,14 +388,6 @@ def test_between_joining_and_the_assignment_only_transactions_commit(talk):
     talk.group.check_commit("a-0", None, 1, talk.now, in_transaction=True)
     with pytest.raises(KafkaError, match="ILLEGAL_GENERATION"):
         talk.group.check_commit("a-0", None, 0, talk.now, in_transaction=True)
-
-
-@pytest.mark.parametrize("timeout", [0, -1, 1_800_001])
-def test_a_session_timeout_has_bounds(talk, timeout):
-    joining = Joining("", None, "a", "", timeout, 1, "consumer", RANGE)
-    answers = []
-    talk.group.join(joining, 0, answers.append)
-    assert answers == [JoinResult(Error.INVALID_SESSION_TIMEOUT)]
 
 
 def test_a_flood_of_new_members_is_bounded_and_passes(talk):

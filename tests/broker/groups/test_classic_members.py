@@ -130,8 +130,6 @@ def test_who_speaks_of_another_generation_or_is_another_is_refused(both):
 @pytest.mark.parametrize(
     ("said", "error"),
     [
-        ({"session": 0}, Error.INVALID_SESSION_TIMEOUT),
-        ({"session": 2**31 - 1}, Error.INVALID_SESSION_TIMEOUT),
         ({"kind": "connect"}, Error.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocols": (("sticky", subscription()),)}, Error.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocols": (("range", b"garbage"),)}, Error.INCONSISTENT_GROUP_PROTOCOL),

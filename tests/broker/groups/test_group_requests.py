@@ -483,6 +483,8 @@ def test_there_is_no_group_without_a_name_to_delete(wire):
     assert result.error_code == Error.GROUP_ID_NOT_FOUND
 
 
-def test_a_session_that_may_not_be_so_long_is_told_whether_the_member_is_known_or_not(wire):
-    assert join(wire, "nobody", session=2**31 - 1).error_code == Error.INVALID_SESSION_TIMEOUT
+@pytest.mark.parametrize("timeout", [0, -1, 1_800_001, 2**31 - 1])
+def test_a_session_that_may_not_be_so_long_is_told_whether_the_member_is_known_or_not(wire, timeout):
+    assert join(wire, session=timeout).error_code == Error.INVALID_SESSION_TIMEOUT
+    assert join(wire, "nobody", session=timeout).error_code == Error.INVALID_SESSION_TIMEOUT
     assert join(wire, "nobody").error_code == Error.UNKNOWN_MEMBER_ID

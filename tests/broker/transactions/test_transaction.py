@@ -51,7 +51,7 @@ def test_an_outcome_is_decided_and_then_carried_out(transaction, commit):
 
 def test_who_is_fenced_while_a_transaction_of_version_2_ends_is_told_its_own_epoch(transaction):
     ending = transaction.added([T0], 200).ended_with_epoch(5, 3, commit=True, now_ms=300)
-    with pytest.raises(KafkaError, match="PRODUCER_FENCED.*tx is at epoch 3, not 2"):
+    with pytest.raises(KafkaError, match=r"PRODUCER_FENCED.*tx is at epoch 3, not 2"):
         ending.ended_with_epoch(5, 2, commit=True, now_ms=400)
 
 

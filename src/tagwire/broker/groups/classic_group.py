@@ -51,9 +51,6 @@ ID_BYTES = 200
 STORE_AGAIN_MS = 30_000
 """When it is tried again to store that nobody is left in a group."""
 
-MIN_SESSION_TIMEOUT_MS = 1
-MAX_SESSION_TIMEOUT_MS = 1_800_000
-
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -301,8 +298,6 @@ class ClassicGroup:
     # Joining -------------------------------------------------------------------------------------------------------
 
     def _check_joining(self, joining: Joining) -> None:
-        if not MIN_SESSION_TIMEOUT_MS <= joining.session_timeout_ms <= MAX_SESSION_TIMEOUT_MS:
-            raise KafkaError(Error.INVALID_SESSION_TIMEOUT)
         spoken = {name for name, _ in joining.protocols}
         if not joining.protocol_type or not spoken:
             raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Protocol
 
 from tagwire.broker.groups import embedded_protocol
-from tagwire.broker.groups.classic_group import MAX_SESSION_TIMEOUT_MS, MIN_SESSION_TIMEOUT_MS
 from tagwire.broker.groups.consumer_changes import Change
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.consumer_member import (
@@ -33,11 +32,9 @@ def join(group: ConsumerGroup, joining: Joining, new_id: str) -> Step[JoinResult
     """A classic member joins, or joins again. `new_id` is its member id if it has none.
 
     Raises:
-        KafkaError: as `ConsumerGroup.heartbeat`; INVALID_SESSION_TIMEOUT; INCONSISTENT_GROUP_PROTOCOL.
+        KafkaError: as `ConsumerGroup.heartbeat`; INCONSISTENT_GROUP_PROTOCOL.
     """
     member_id = joining.member_id or new_id
-    if not MIN_SESSION_TIMEOUT_MS <= joining.session_timeout_ms <= MAX_SESSION_TIMEOUT_MS:
-        raise KafkaError(Error.INVALID_SESSION_TIMEOUT)
     group.check_size(member_id)
     if joining.protocol_type != embedded_protocol.TYPE or not _shared(group, joining):
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL, "no protocol is spoken by all classic members")

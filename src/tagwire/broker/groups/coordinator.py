@@ -17,7 +17,7 @@ from uuid import uuid4
 from tagwire.broker.clock import monotonic_ms, wall_ms
 from tagwire.broker.coordinator_log import CoordinatorLog
 from tagwire.broker.groups import classic_members, conversion, stored
-from tagwire.broker.groups.classic_group import MAX_SESSION_TIMEOUT_MS, MIN_SESSION_TIMEOUT_MS, ClassicGroup
+from tagwire.broker.groups.classic_group import ClassicGroup
 from tagwire.broker.groups.consumer_changes import Change, deletes
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.consumer_member import JOINING
@@ -43,6 +43,10 @@ OFFSETS_RETENTION_MS = 7 * 86_400_000
 """Offsets of a group without members are forgotten this long after they were committed and the last member of a
 classic group was gone, and those of topics that no member is subscribed to this long after they were committed, as
 Kafka does by default (KIP-211)."""
+
+MIN_SESSION_TIMEOUT_MS: Final = 1
+MAX_SESSION_TIMEOUT_MS: Final = 1_800_000
+"""How long a member of the classic protocol may be silent, in whichever group."""
 
 STORE_AGAIN_MS: Final = 1000
 """When it is tried again to store what time has made of a group."""
