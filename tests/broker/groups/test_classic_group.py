@@ -118,6 +118,17 @@ def test_a_client_without_an_id_is_told_one_and_joins_with_it(talk):
     assert talk.join("a", "a-0", takes_id=True).generation == 1
 
 
+def test_an_id_that_was_given_holds_for_a_session_though_a_rebalance_has_ended_without_it(talk):
+    talk.stable("a", rebalance=1000)
+    told = talk.join("b", takes_id=True)
+    talk.join("c", rebalance=1000)
+    assert talk.join("a", talk.id_of("a"), rebalance=1000) is None
+    talk.wait(1000)
+    assert [talk.joined[name].generation for name in "ac"] == [2, 2]
+    assert talk.join("b", told.member_id, takes_id=True) is None
+    assert talk.group.state is State.PREPARING
+
+
 def test_an_id_that_was_never_given_is_unknown(talk):
     assert talk.join("a", "made-up").error is Error.UNKNOWN_MEMBER_ID
     assert talk.group.heartbeat("made-up", None, 0, 0) is Error.UNKNOWN_MEMBER_ID

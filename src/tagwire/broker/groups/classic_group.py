@@ -422,7 +422,6 @@ class ClassicGroup:
 
     def _time_is_up(self, now_ms: int) -> None:
         if self.state is State.PREPARING:
-            self._expected.clear()
             for member in list(self.members.values()):
                 # A static member keeps its place for as long as its session lasts.
                 if member.on_join is None and member.instance_id is None:
