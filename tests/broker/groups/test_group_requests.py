@@ -280,7 +280,8 @@ def test_a_topic_that_is_named_twice_is_told_once_with_all_its_partitions(wire, 
 
 def test_what_cannot_be_committed_is_refused_and_the_rest_is_stored(wire):
     wire.create("t")
-    assert commit(wire, 1, topic="missing") is Error.UNKNOWN_TOPIC_OR_PARTITION
+    for name in ("missing", ""):
+        assert commit(wire, 1, topic=name) is Error.UNKNOWN_TOPIC_OR_PARTITION
     assert commit(wire, 1, partition=1) is Error.UNKNOWN_TOPIC_OR_PARTITION
     assert commit(wire, 1, metadata="m" * 4097) is Error.OFFSET_METADATA_TOO_LARGE
     assert commit(wire, 1, group="") is Error.INVALID_GROUP_ID

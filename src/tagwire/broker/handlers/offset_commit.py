@@ -40,10 +40,12 @@ def _refused(call: Call[Request], error: Error) -> Response:
 @handles(Request, versions="2-10", coordinated=OneKey(GROUP, "group_id", _refused), most_bytes=MOST_BYTES_OF_GROUPS)
 async def offset_commit(call: Call[Request]) -> Response:
     request = call.request
+    unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
     if call.version >= OFFSET_COMMIT_TOPIC_IDS:
+        unknown = Error.UNKNOWN_TOPIC_ID
         for listed in request.topics:
             listed.name = name_of(call.broker, listed.topic_id)
-    offsets, outcomes = sort_offsets(call.broker, request.topics, request.retention_time_ms)
+    offsets, outcomes = sort_offsets(call.broker, request.topics, request.retention_time_ms, nameless=unknown)
     try:
         call.broker.groups.check_commit(
             request.group_id,
@@ -93,10 +95,18 @@ def refuse_all(outcomes: dict[TopicPartition, Error], error: Error) -> None:
 
 
 def sort_offsets(
-    broker: Node, topics: Sequence[Request.OffsetCommitRequestTopic | TransactionTopic], kept_ms: int = NOT_SAID
+    broker: Node,
+    topics: Sequence[Request.OffsetCommitRequestTopic | TransactionTopic],
+    kept_ms: int = NOT_SAID,
+    *,
+    nameless: Error = Error.UNKNOWN_TOPIC_OR_PARTITION,
 ) -> tuple[dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, Error]]:
-    """The offsets in a request that can be committed, and every partition's outcome if they are. `kept_ms`: how long
-    they are kept, where the client says so."""
+    """The offsets in a request that can be committed, and every partition's outcome if they are.
+
+    Args:
+        kept_ms: how long they are kept, where the client says so.
+        nameless: what is told of a topic without a name.
+    """
     now = wall_ms()
     expires_ms = None if kept_ms == NOT_SAID else max(0, min(now + kept_ms, LATEST_MS))
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -106,7 +116,7 @@ def sort_offsets(
             where = TopicPartition(topic.name, requested.partition_index)
             metadata = requested.committed_metadata or ""
             if broker.topics.partition(*where) is None:
-                outcomes[where] = Error.UNKNOWN_TOPIC_OR_PARTITION if topic.name else Error.UNKNOWN_TOPIC_ID
+                outcomes[where] = Error.UNKNOWN_TOPIC_OR_PARTITION if topic.name else nameless
             elif len(metadata) > MAX_METADATA_CHARACTERS:
                 outcomes[where] = Error.OFFSET_METADATA_TOO_LARGE
             else:
