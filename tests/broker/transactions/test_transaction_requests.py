@@ -498,13 +498,15 @@ def test_readers_of_committed_records_are_told_the_stable_end(wire, topic):
     add(wire, who, 0)
     send(wire, who, 0, b"a")
     request = messages.ListOffsetsRequest
-    partitions = [request.ListOffsetsPartition(partition_index=0, timestamp=t) for t in (-1, 500, -3)]
-    message = request(
-        replica_id=-1, isolation_level=1, topics=[request.ListOffsetsTopic(name="t", partitions=partitions)]
-    )
-    assert [p.offset for p in wire.ask(message, 7).topics[0].partitions] == [0, -1, -1]
+
+    def found(timestamp):
+        asked = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topics = [request.ListOffsetsTopic(name="t", partitions=[asked])]
+        return wire.ask(request(replica_id=-1, isolation_level=1, topics=topics), 7).topics[0].partitions[0].offset
+
+    assert [found(timestamp) for timestamp in (-1, 500, -3)] == [0, -1, -1]
     end(wire, who)
-    assert [p.offset for p in wire.ask(message, 7).topics[0].partitions] == [2, 0, 1]
+    assert [found(timestamp) for timestamp in (-1, 500, -3)] == [2, 0, 1]
 
 
 def test_a_client_that_goes_away_leaves_no_second_writer_of_the_file_of_ids(tmp_path):
