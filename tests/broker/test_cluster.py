@@ -173,6 +173,17 @@ def test_each_move_has_an_epoch_of_its_own_which_stands_in_the_batches(cluster, 
     assert epoch_end(wire, "t", 5).end_offset == -1
 
 
+def test_an_epoch_in_which_nothing_was_written_is_not_told(cluster, at, make):
+    create(at(1), "t", assignments=[[1, 2]])
+    at(1).produce("t", make.records(b"v"))
+    for node in (2, 1, 2, 1):
+        cluster.move_leader("t", 0, node)
+    assert described(at(1), "t").leader_epoch == 4
+    at(1).produce("t", make.records(b"w"))
+    ends = [epoch_end(at(1), "t", epoch) for epoch in range(5)]
+    assert [(told.leader_epoch, told.end_offset) for told in ends] == [(0, 1), (0, 1), (0, 1), (0, 1), (4, 2)]
+
+
 def test_an_offset_is_told_with_the_epoch_in_which_its_record_was_written(cluster, at, make):
     create(at(1), "t")
     for number in range(3):

@@ -150,8 +150,10 @@ class PartitionLog(ReadableLog):
         """
         with self._writing:
             self.check_online()
-            begun = max(epoch, self.leader_epoch + 1)
-            starts = [*held_epochs(self.epochs.starts, self.start_offset), (begun, self._active.next_offset)]
+            begun, end = max(epoch, self.leader_epoch + 1), self._active.next_offset
+            # Of an epoch in which nothing was written nothing is told, as Kafka's LeaderEpochFileCache.assign has it.
+            held = held_epochs(self.epochs.starts, self.start_offset)
+            starts = [*((known, start) for known, start in held if start < end), (begun, end)]
             try:
                 write_epochs(self._files, self.directory / EPOCHS_FILE, starts)
             except OSError as error:
