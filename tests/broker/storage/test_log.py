@@ -322,6 +322,14 @@ def test_records_without_a_timestamp_age_by_when_the_segment_was_written(tmp_pat
     assert expire(log, now_ms=written + 120_000) == 2
 
 
+def test_retention_of_no_bytes_keeps_nothing_of_what_was_written_so_far(tmp_path, batch):
+    log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=1024, retention_ms=-1, retention_bytes=0))
+    fill(log, batch, range(1000, 1006))
+    expire(log, now_ms=0)
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (6, 6, 0)
+    assert expire(log, now_ms=0) == 0
+
+
 def test_retention_by_size_keeps_at_least_that_much(tmp_path, batch):
     log = create_log(Files(), tmp_path, TopicConfig(segment_bytes=1024, retention_ms=-1, retention_bytes=2500))
     fill(log, batch, range(1000, 1006))

@@ -29,7 +29,7 @@ from tagwire.broker.storage.offset_assignment import positioned
 from tagwire.broker.storage.producer_snapshots import drop_snapshot, drop_snapshots, save_snapshot, sync_snapshot
 from tagwire.broker.storage.producer_state import Producer, ProducerState
 from tagwire.broker.storage.readable_log import ReadableLog
-from tagwire.broker.storage.retention import is_expired, is_overdue
+from tagwire.broker.storage.retention import is_expired, is_overdue, is_surplus
 from tagwire.broker.storage.segment import SWAP, LogSegment, PositionedBatch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, TagwireError
@@ -262,7 +262,8 @@ class PartitionLog(ReadableLog):
             self.check_online()
             try:
                 active, config = self._active, self.config
-                if active.size and (is_overdue(active, config, now_ms) or is_expired(active, config, now_ms)):
+                is_past = is_expired(active, config, now_ms) or is_surplus(active, config)
+                if active.size and (is_overdue(active, config, now_ms) or is_past):
                     self._roll()
                     self._flush()
             except OSError as error:

@@ -11,6 +11,11 @@ def is_overdue(active: LogSegment, config: TopicConfig, now_ms: int) -> bool:
     return active.size > 0 and active.began_ms() <= now_ms - config.roll_ms
 
 
+def is_surplus(active: LogSegment, config: TopicConfig) -> bool:
+    """Whether the segment that is written to is past the topic's retention size: when nothing is to be kept."""
+    return active.size > 0 and config.deletes and config.retention_bytes == 0
+
+
 def is_expired(segment: LogSegment, config: TopicConfig, now_ms: int) -> bool:
     """Whether all that is in a segment is past the topic's retention time."""
     if not config.deletes or config.retention_ms < 0:
