@@ -148,9 +148,9 @@ NETWORK = (
         "led-by-nobody-told",
         (
             Edit(
-                "tagwire.broker.handlers.produce:_prepare",
-                "if partition.leadership.leader != call.broker.node_id:",
-                "if partition.leadership.leader < 0:",
+                "tagwire.broker.handlers.produce:_led_elsewhere",
+                "if partition.leadership.leader == node_id:",
+                "if partition.leadership.leader >= 0:",
             ),
         ),
         "a broker takes batches for partitions that another one leads",

@@ -150,10 +150,11 @@ class PartitionLog(ReadableLog):
         """
         with self._writing:
             self.check_online()
-            begun, end = max(epoch, self.leader_epoch + 1), self._active.next_offset
-            # Of an epoch in which nothing was written nothing is told, as Kafka's LeaderEpochFileCache.assign has it.
+            begun = max(epoch, self.leader_epoch + 1)
             held = held_epochs(self.epochs.starts, self.start_offset)
-            starts = [*((known, start) for known, start in held if start < end), (begun, end)]
+            # Of an epoch in which nothing was written nothing is told, as Kafka's LeaderEpochFileCache.assign has it.
+            written = ((known, start) for known, start in held if start < self._active.next_offset)
+            starts = [*written, (begun, self._active.next_offset)]
             try:
                 write_epochs(self._files, self.directory / EPOCHS_FILE, starts)
             except OSError as error:

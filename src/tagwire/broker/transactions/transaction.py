@@ -102,11 +102,8 @@ class Transaction:
         """Whether it has been open for longer than its producer said it would."""
         return self.state is State.ONGOING and now_ms >= self.started_ms + self.timeout_ms
 
-    def check_producer(self, producer_id: int, epoch: int, *, is_next_given: bool = False) -> None:
+    def check_producer(self, producer_id: int, epoch: int) -> None:
         """Refuse whoever does not own the id, or does not any more.
-
-        Args:
-            is_next_given: whether the epoch of the id is its producer's next one, which it has not been told yet.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED.
@@ -114,8 +111,8 @@ class Transaction:
         if producer_id != self.producer_id:
             problem = f"{self.transactional_id} is of producer {self.producer_id}, not {producer_id}"
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING, problem)
-        if epoch != self.epoch - is_next_given:
-            problem = f"{self.transactional_id} is at epoch {self.epoch - is_next_given}, not {epoch}"
+        if epoch != self.epoch:
+            problem = f"{self.transactional_id} is at epoch {self.epoch}, not {epoch}"
             raise KafkaError(Error.PRODUCER_FENCED, problem)
 
     def holds(self, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]) -> bool:
@@ -207,8 +204,8 @@ class Transaction:
         """
         is_again = self._was_ended_by(producer_id, epoch)
         if self.is_ending or not is_again:
-            is_next_given = self.is_ending and self.transaction_version > 1
-            self.check_producer(producer_id, epoch, is_next_given=is_next_given)
+            is_next_given = self.is_ending and self.transaction_version > 1  # which its producer does not know yet
+            replace(self, epoch=self.epoch - is_next_given).check_producer(producer_id, epoch)
         if self.is_ending or is_again:
             outcome = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
             if self.state in (outcome, _COMPLETED[outcome]):
