@@ -6,7 +6,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Broker
-from tagwire.client import Client
+from tagwire.client import Client, Producer
 from tagwire.errors import ConfigError
 from tagwire.spec.releases import advertised, served
 
@@ -23,11 +23,20 @@ def test_nothing_is_told_that_the_release_does_not_tell(broker, wire, connect, r
     everything = ranges(wire)
     with Broker(as_release=release) as old:
         told = ranges(connect(old.bootstrap))
-    kafka = advertised(release)
+    kafka = advertised(release, listener="either")
     assert {0, 1, 3, 18} <= set(told) <= set(kafka)
     for key, (lowest, highest) in told.items():
         assert lowest == max(kafka[key].lowest, everything[key][0])
         assert highest == min(kafka[key].highest, everything[key][1])
+
+
+def test_what_one_kind_of_cluster_served_is_served_by_a_broker_that_stands_in():
+    with Broker(as_release="2.8") as broker, Producer(broker.bootstrap, transactional_id="payments") as producer:
+        producer.init_transactions()  # KRaft, a preview in 2.8, had none
+        producer.begin_transaction()
+        producer.send("t", b"v")
+        producer.commit_transaction()
+        assert broker.requests.select("InitProducerId")[0].version == 4
 
 
 def test_versions_that_the_release_did_not_have_are_not_answered(connect):

@@ -146,6 +146,14 @@ def test_the_oldest_release_of_kafkas_client_that_helps_is_named() -> None:
     used = usage(("Produce", 2), ("Fetch", 2), software_name="apache-kafka-java", software_version="0.10.0.1")
     verdict = judge(used, "4.3")
     assert (verdict.outcome, verdict.works_until, verdict.upgrade) == (Outcome.BREAKS, "3.9", "apache-kafka-java 2.8")
+    # of transactions and tokens, too, which brokers of KRaft clusters did not serve yet, and clients spoke
+    used = usage(
+        *(("Produce", 2), ("InitProducerId", 1), ("CreateDelegationToken", 0)),
+        offered={"Produce": (0, 9)},
+        software_name="apache-kafka-java",
+        software_version="1.1.0",
+    )
+    assert judge(used, "4.3").upgrade == "apache-kafka-java 2.8"
     other = judge(usage(("Produce", 0), asks=False, software_name="mine"), "4.3")
     assert other.upgrade is None
 

@@ -103,6 +103,8 @@ def test_an_exclusion_that_means_nothing_is_an_error(given: dict[str, str], says
         ({0: (0, 2)}, "Kafka 3.9 or older"),
         ({0: (0, 12)}, "any Kafka"),
         ({45: (1, 1)}, "Kafka 4.1 or newer"),
+        ({22: (0, 4)}, "Kafka 2.8 or newer"),  # brokers of ZooKeeper clusters; KRaft's from 3.0 on
+        ({38: (1, 3)}, "Kafka 2.8 or newer"),
         ({18: (9, 9)}, None),
     ],
 )
@@ -122,6 +124,8 @@ def test_a_release_is_known_by_its_ranges(release: str) -> None:
 def test_a_release_gives_ranges_to_assume() -> None:
     assert ranges_of("0.9.0")[0] == (0, 1)
     assert ranges_of("3.9.1")[0] == (0, 11)
+    assert ranges_of("2.8")[22] == (0, 4)
+    assert 4 not in ranges_of("3.9")  # what brokers of ZooKeeper clusters asked of each other
     with pytest.raises(ConfigError, match=r"release='1\.0'"):
         ranges_of("1.0")
 

@@ -188,6 +188,14 @@ def test_the_preview_of_kraft_in_2_8_lacked_transactions_that_zookeeper_brokers_
     assert releases.served("3.0").keys() >= transactions
 
 
+def test_either_kind_of_broker_is_what_clients_found_at_one_of_them() -> None:
+    either, kraft, zookeeper = (releases.served("2.8", listener=kind) for kind in ("either", "broker", "zkBroker"))
+    assert either.keys() == kraft.keys() | (zookeeper.keys() & releases.served("4.4").keys())
+    assert list(either) == sorted(either)
+    assert all(api in (kraft.get(key), zookeeper.get(key)) for key, api in either.items())
+    assert releases.served("4.4", listener="either") == releases.served("4.4")
+
+
 def test_releases_stand_in_order_and_differing_patches_apart() -> None:
     assert releases.names() == NAMES.split()
 

@@ -38,7 +38,7 @@ class Apis:
         self.versions = able
         self.advertised = able
         if as_release is not None:
-            told = {key: (api.lowest, api.highest) for key, api in advertised(as_release).items()}
+            told = {key: (api.lowest, api.highest) for key, api in advertised(as_release, listener="either").items()}
             self.versions = intersect(able, ranges_of(as_release))
             self.advertised = intersect(able, told)
         self.added: dict[int, Api] = {}

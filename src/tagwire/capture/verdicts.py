@@ -232,12 +232,12 @@ def _stayed(version: int, use: Use) -> bool:
 
 
 def _spoken(client: Client) -> dict[int, ApiRange] | None:
-    """What a release of Kafka's own client speaks, which is what the brokers of that release serve."""
+    """What a release of Kafka's own client speaks, which is what brokers of that release serve, of either kind."""
     release = re.match(r"\d+\.\d+\.\d+", client.software_version)
     if client.software_name != JAVA or release is None:
         return None
     try:
-        return releases.served(release[0], unstable=True)
+        return releases.served(release[0], listener="either", unstable=True)
     except ConfigError:
         return None
 
@@ -250,7 +250,7 @@ def _upgrade(usage: Usage, target: str) -> str | None:
     served = served_to_clients(target)
     needed = [api for api in usage.apis if api in served]
     for name in releases.names():
-        spoken = releases.served(name)
+        spoken = releases.served(name, listener="either")
         if all(api in spoken and overlap(_range(spoken[api]), _range(served[api])) for api in needed):
             return f"{software} {name}"
     return None

@@ -27,7 +27,8 @@ _OPTIONAL_KEYS = frozenset(
 
 @cache
 def ranges_of(release: str) -> Ranges:
-    """What brokers of `release` serve: {API key: (lowest, highest)}.
+    """What brokers of `release` serve to clients: {API key: (lowest, highest)}. Where there were two kinds of clusters,
+    up to 3.9, what either did: KRaft's lacked APIs at first.
 
     Args:
         release: a name of the table or a published version, such as 2.8, 3.9.1 or 0.9.0.
@@ -35,7 +36,8 @@ def ranges_of(release: str) -> Ranges:
     Raises:
         ConfigError: the table has no such release.
     """
-    return {api: (served.lowest, served.highest) for api, served in releases.served(release).items()}
+    found = releases.served(release, listener="either")
+    return {api: (served.lowest, served.highest) for api, served in found.items()}
 
 
 def serving(api: int, needed: Range = _ANY) -> str | None:

@@ -21,9 +21,10 @@ from tagwire.errors import ConfigError
 from tagwire.spec.api_keys import ApiKey
 from tagwire.spec.versions import NONE, Versions
 
-Listener = Literal["broker", "zkBroker"]
+Listener = Literal["broker", "zkBroker", "either"]
 """Who responds: a broker of a KRaft cluster, or one of a ZooKeeper cluster (up to 3.9). Before 2.8, when there was one
-kind, both names mean it. KRaft was a preview in 2.8 to 3.2, and lacked APIs."""
+kind, both names mean it. KRaft was a preview in 2.8 to 3.2, and lacked APIs: in 2.8 those of transactions. either: what
+clients found at brokers of the one kind or the other, without what those of ZooKeeper clusters asked of each other."""
 
 _TABLE: Final = Path(__file__).with_name("releases.json")
 _RANGE: Final = re.compile(r"(?P<versions>\S+)(?: deprecated (?P<deprecated>\S+))?(?P<unstable> unstable)?")
@@ -141,9 +142,13 @@ def _table() -> dict[str, Any]:
 def _apis(row: str, listener: str) -> dict[int, ApiRange]:
     """The row as stated, unstable versions included."""
     table = _table()
-    if listener not in table["listeners"]:
-        raise ConfigError(f"listener={listener!r}: write one of {', '.join(table['listeners'])}")
     rows = list(table["releases"])
+    if listener == "either":
+        lasting = _apis(rows[-1], "broker")
+        older = {key: api for key, api in _apis(row, "zkBroker").items() if key in lasting}
+        return dict(sorted({**older, **_apis(row, "broker")}.items()))
+    if listener not in table["listeners"]:
+        raise ConfigError(f"listener={listener!r}: write one of {', '.join(table['listeners'])}, either")
     up_to_here = rows[: rows.index(row) + 1]
     found = {}
     for line in table["listeners"][listener]:
