@@ -270,6 +270,9 @@ def test_of_two_that_share_an_id_neither_is_given_what_is_unnamed() -> None:
         ({"client_id": "kafka-python-1.4.7"}, ("kafka-python", "1.4.7")),
         ({"client_id": "aiokafka-0.8.1-3"}, ("aiokafka", "0.8.1")),
         ({"client_id": "rdkafka"}, ("librdkafka", "")),
+        ({"client_id": "billing@host-7 (github.com/segmentio/kafka-go)"}, ("kafka-go", "")),
+        ({"client_id": "kafka-python-producer-1"}, ("kafka-python", "")),
+        ({"client_id": "aiokafka-producer-12"}, ("aiokafka", "")),
         ({"client_id": "billing"}, ("", "")),
         ({"client_id": None}, ("", "")),
         ({"client_id": "rdkafka", "software_name": "mine", "software_version": "1"}, ("mine", "1")),
@@ -293,6 +296,8 @@ def test_the_oldest_release_of_another_client_that_was_tried_and_works_is_named(
     assert oldest_that_works("librdkafka", "", "3.9") is None  # not tried on that, nor before it
     assert oldest_that_works("kafka-node", "", "4.3") is None  # the newest breaks
     assert oldest_that_works("nobody's", "", "4.3") is None
+    used = usage(("JoinGroup", 1), ("ListOffsets", 0), asks=False, client_id="app@host (github.com/segmentio/kafka-go)")
+    assert judge(used, "4.3").upgrade == "kafka-go 0.4.48"
 
 
 @pytest.mark.parametrize(

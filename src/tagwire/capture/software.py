@@ -21,13 +21,20 @@ _SEEN: Final = Path(__file__).with_name("seen.json")
 _NAMES: Final = {"kafka-python": "kafka-python", "kgo": "franz-go", "librdkafka": "librdkafka", "sarama": "sarama"}
 """{the name that a client tells: as people call it}."""
 
-_IDS: Final = {
-    "kafka-node-client": "kafka-node",
-    "kafkajs": "kafkajs",
-    "rdkafka": "librdkafka",
-    "sarama": "sarama",
-}
-"""{the client id that a client takes where it is given none: as people call it}."""
+_IDS: Final = tuple(
+    (re.compile(pattern), software)
+    for pattern, software in (
+        ("kafka-node-client", "kafka-node"),
+        ("kafkajs", "kafkajs"),
+        ("rdkafka", "librdkafka"),
+        ("sarama", "sarama"),
+        (r".* \(github\.com/segmentio/kafka-go\)", "kafka-go"),
+        (r"kafka-python-producer-\d+", "kafka-python"),
+        (r"aiokafka-producer-\d+", "aiokafka"),
+    )
+)
+"""The client ids that a client takes where it is given none, without its version, and how people call it. The fifth
+begins with the program's name and the host's."""
 
 _TOLD: Final = frozenset({"sarama"})
 """Software that speaks the versions of a release that it is told, whatever its own."""
@@ -49,8 +56,10 @@ def software_of(client: Client) -> tuple[str, str]:
         return "librdkafka", binding[1]
     if name:
         return _NAMES.get(name, name), version.removeprefix("v")
-    by_id = _ID.match(client.client_id or "")
-    return (by_id[1], by_id[2].rstrip(".")) if by_id else (_IDS.get(client.client_id or "", ""), "")
+    client_id = client.client_id or ""
+    if by_id := _ID.match(client_id):
+        return by_id[1], by_id[2].rstrip(".")
+    return next((software for pattern, software in _IDS if pattern.fullmatch(client_id)), ""), ""
 
 
 def oldest_that_works(software: str, version: str, target: str) -> str | None:
