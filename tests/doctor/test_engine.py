@@ -164,6 +164,16 @@ def test_a_spark_home_of_another_release_is_a_problem(fake_pyspark, monkeypatch,
     assert "unset SPARK_HOME" in found.advice
 
 
+@pytest.mark.parametrize("jar", ["4.2.0-preview1", "4.2.0-amzn-0", "4.2.0.3.3.7190.0-91"])
+def test_the_spark_of_a_distributor_or_before_its_release_is_a_spark(fake_pyspark, monkeypatch, tmp_path, jar):
+    fake_pyspark("4.2.1")
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    (tmp_path / "spark" / "jars" / f"spark-core_2.13-{jar}.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    _, found = pyspark()
+    assert found == Finding("pyspark", OK, f"SPARK_HOME={tmp_path / 'spark'} is Spark 4.2.0")
+
+
 def test_a_spark_home_that_holds_no_spark_is_a_problem(fake_pyspark, monkeypatch, tmp_path):
     fake_pyspark("4.3.0")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))

@@ -244,7 +244,8 @@ def pyspark_version() -> str | None:
 
 def _spark_home(home: str, version: str) -> Iterator[Finding]:
     jars = sorted(Path(home, "jars").glob("spark-core_*.jar"))
-    found = re.search(r"spark-core_[\d.]+-(\d[\w.]*)\.jar", jars[0].name) if jars else None
+    # 4.2.0, 4.2.0-preview1, or a distributor's 4.0.1-amzn-0: PyPI has the numbers alone
+    found = re.search(r"spark-core_[\d.]+-(\d+\.\d+(?:\.\d+)?)[\w.+-]*\.jar", jars[0].name) if jars else None
     if found is None:
         said = f"SPARK_HOME={home} holds no jars/spark-core_*.jar"
         yield Finding("pyspark", PROBLEM, said, "unset SPARK_HOME: PySpark from PyPI brings its own Spark")
