@@ -99,6 +99,13 @@ def test_what_a_handler_of_the_broker_answers_is_among_the_errors_of_its_api(pat
     assert answered - {"NONE", "UNKNOWN_SERVER_ERROR"} <= {one.error.name for one in notes.api_errors(name)}
 
 
+@pytest.mark.parametrize("name", ["Produce", "TxnOffsetCommit"])
+def test_what_adds_its_partitions_to_a_transaction_itself_may_be_told_that_the_one_before_is_still_ending(
+    name: str,
+) -> None:
+    assert Error.CONCURRENT_TRANSACTIONS in [each.error for each in notes.api_errors(name)]  # KIP-890
+
+
 def test_an_error_without_advice_of_its_own_is_told_by_whether_it_passes() -> None:
     assert "metadata" in notes.advice(Error.NOT_LEADER_OR_FOLLOWER)
     assert "backoff" in notes.advice(Error.NOT_ENOUGH_REPLICAS)
