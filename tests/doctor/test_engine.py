@@ -181,6 +181,19 @@ def test_a_spark_home_that_holds_no_spark_is_a_problem(fake_pyspark, monkeypatch
     assert found.state == PROBLEM
 
 
+def test_what_a_server_of_spark_connect_has_of_its_own_is_not_looked_for_here(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "nowhere"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert {one(check).state for check in (java, workers, formats)} == {PROBLEM}
+    monkeypatch.setenv("SPARK_REMOTE", "sc://spark.example.org:15002/;token=secret")
+    found = [one(check) for check in (java, workers, formats, read)]
+    assert [finding.state for finding in found] == [OK] * 4
+    assert not any("secret" in finding.said for finding in found)
+    monkeypatch.setenv("SPARK_REMOTE", "local")  # a server that is started here
+    assert one(java).state == PROBLEM
+
+
 # Workers and formats -------------------------------------------------------------------------------------------------
 
 

@@ -75,6 +75,8 @@ with Broker(fsync="never") as broker:
     spark.stop()
 """
 
+_ELSEWHERE: Final = "not looked at: SPARK_REMOTE names a server of Spark Connect, which has its own"
+
 _CAUSES: Final = {
     "DATA_SOURCE_NOT_FOUND": "see the lines about workers and formats: Spark looks for formats in the workers' Python",
     "PYTHON_VERSION_MISMATCH": f"export PYSPARK_PYTHON={sys.executable}",
@@ -90,6 +92,9 @@ def java() -> Iterator[Finding]:
     spark = pyspark_version()
     if spark is None:
         yield Finding("java", OK, "not looked at: there is no PySpark that would need it")
+        return
+    if _is_elsewhere():
+        yield Finding("java", OK, _ELSEWHERE)
         return
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -153,6 +158,9 @@ def workers() -> Iterator[Finding]:
     if pyspark_version() is None:
         yield Finding("workers", OK, "not looked at: there is no PySpark")
         return
+    if _is_elsewhere():
+        yield Finding("workers", OK, f"{_ELSEWHERE}: tagwire has to be installed there, too")
+        return
     python, by = _workers_python()
     same = f"export PYSPARK_PYTHON={sys.executable}"
     if by.startswith(_PYTHONS[0]):
@@ -185,6 +193,9 @@ def formats() -> Iterator[Finding]:
     if version is None:
         yield Finding("formats", OK, "not looked at: there is no PySpark")
         return
+    if _is_elsewhere():
+        yield Finding("formats", OK, _ELSEWHERE)
+        return
     python, _ = _workers_python()
     told = _probed(python)
     if "failed" in told:
@@ -207,6 +218,9 @@ def formats() -> Iterator[Finding]:
 
 def read() -> Iterator[Finding]:
     """Starts Spark and reads one record through it: as slow as Spark is, and as certain."""
+    if _is_elsewhere():
+        yield Finding("spark", OK, _ELSEWHERE)
+        return
     code, _, error = _ran([sys.executable, "-c", _READ], _READ_SECONDS, dict(os.environ))
     if code is None:
         said = f"Spark did not read one record within {_READ_SECONDS:.0f} s"
@@ -222,6 +236,11 @@ def read() -> Iterator[Finding]:
         yield Finding("spark", PROBLEM, line, advice)
     else:
         yield Finding("spark", OK, f"one record read through Spark {pyspark_version()}")
+
+
+def _is_elsewhere() -> bool:
+    """Whether sessions are those of a server of Spark Connect. SPARK_REMOTE=local starts one here."""
+    return os.environ.get("SPARK_REMOTE", "").startswith("sc://")
 
 
 def pyspark_version() -> str | None:
