@@ -129,6 +129,15 @@ def test_an_id_that_was_given_holds_for_a_session_though_a_rebalance_has_ended_w
     assert talk.group.state is State.PREPARING
 
 
+def test_who_was_given_an_id_takes_no_static_members_place_with_it(talk):
+    talk.stable("a", instance="i")
+    told = talk.join("b", takes_id=True)
+    assert talk.join("b", told.member_id, instance="i").error is Error.FENCED_INSTANCE_ID
+    assert talk.join("b", told.member_id, instance="j").error is Error.UNKNOWN_MEMBER_ID
+    assert list(talk.group.members) == [talk.id_of("a")]
+    assert talk.heartbeat("a", instance="i") is Error.NONE
+
+
 def test_an_id_that_was_never_given_is_unknown(talk):
     assert talk.join("a", "made-up").error is Error.UNKNOWN_MEMBER_ID
     assert talk.group.heartbeat("made-up", None, 0, 0) is Error.UNKNOWN_MEMBER_ID

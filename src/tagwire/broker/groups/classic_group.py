@@ -204,7 +204,7 @@ class ClassicGroup:
             self._check_joining(joining)
             if joining.member_id == "":
                 self._join_without_id(joining, now_ms, reply)
-            elif self._expected.pop(joining.member_id, None) is not None:
+            elif joining.instance_id is None and self._expected.pop(joining.member_id, None) is not None:
                 self._add(joining.member_id, joining, now_ms, reply)
             else:
                 self._join_again(self._member(joining.member_id, joining.instance_id), joining, now_ms, reply)
