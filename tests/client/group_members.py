@@ -11,6 +11,7 @@ from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.consuming.membership import Membership, RebalanceHandler
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.scheduling import NEVER, Tasks, Wait, Work
+from tagwire.errors import TagwireError
 from tagwire.partitions import TopicPartition
 
 from .memory_network import MemoryDriver
@@ -25,6 +26,7 @@ class Handler:
 
     def __init__(self) -> None:
         self.owned: set[TopicPartition] = set()
+        self.errors: list[TagwireError] = []
         self.events: list[tuple[str, set[TopicPartition]]] = []
         self.is_polling = True
 
@@ -39,6 +41,9 @@ class Handler:
     async def assign(self, partitions: Any) -> None:
         self.owned = self.owned | partitions
         await self._tell("assigned", set(partitions))
+
+    def report(self, error: TagwireError) -> None:
+        self.errors.append(error)
 
     async def _tell(self, what: str, partitions: set[TopicPartition]) -> None:
         await Wait(lambda: self.is_polling, NEVER)

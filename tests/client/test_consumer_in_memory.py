@@ -786,6 +786,40 @@ def test_who_is_no_member_waits_and_does_not_look_again_and_again_at_what_it_may
     assert consumer.core.work.has_news
 
 
+@pytest.mark.parametrize("refused", [Error.TOPIC_AUTHORIZATION_FAILED, Error.INVALID_TOPIC_EXCEPTION])
+def test_a_topic_that_may_not_be_read_is_told_once_and_the_others_are_given(
+    refused: Error, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = Room()
+    room.fill(3)
+    described = room.cluster._Metadata
+    refusals = {"hidden": refused}
+
+    def without_them(message: Any, node: int) -> Any:
+        response = described(message, node)
+        for topic in response.topics:
+            if topic.name in refusals:
+                topic.error_code, topic.partitions = refusals[topic.name], []
+        return response
+
+    room.cluster.topic("hidden")
+    monkeypatch.setattr(room.cluster, "_Metadata", without_them)
+    consumer = room.consumer(metadata_max_age=10.0, assignors="range")
+    consumer.call(consumer.core.subscribe(["t", "hidden"], None, None))
+    with pytest.raises(KafkaError, match=rf"{refused.name} .*hidden"):
+        consumer.poll(5.0)
+    assert offsets(consumer.drained(3)) == [0, 1, 2]
+    room.pass_time(30)
+    assert consumer.poll(1.0) == []  # told once
+    refusals.clear()
+    room.pass_time(30)
+    consumer.poll(1.0)
+    refusals["hidden"] = refused
+    room.pass_time(30)
+    with pytest.raises(KafkaError, match=refused.name):  # it was had meanwhile
+        consumer.poll(5.0)
+
+
 def test_a_group_that_may_not_be_joined_is_told_by_every_poll() -> None:
     room = Room()
     refused = messages.JoinGroupResponse(error_code=Error.GROUP_AUTHORIZATION_FAILED)

@@ -6,7 +6,7 @@ Kafka's AdminApiDriver is the model. Everything here is a coroutine of the clien
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
@@ -185,7 +185,7 @@ class AdminApi:
             raise next((each for each in failed if not isinstance(each, ConnectError)), failed[0])
 
     async def _of_every_broker(
-        self, what: str, ask: Callable[[int, float], Awaitable[tuple[int, list[V]]]]
+        self, what: str, ask: Callable[[int, float], Work[tuple[int, list[V]]]]
     ) -> dict[int, list[V]]:
         """What each broker of the cluster lists, by node id.
 

@@ -391,6 +391,7 @@ class ClassicMembership:
             subscriptions = member_subscriptions(joined.members, group)
             wanted = frozenset(topic for each in subscriptions.values() for topic in each.topics)
             racks = await self._topics.lead(wanted, self._network.deadline())
+            self._report_refusal()
             if not joined.skip_assignment:  # a static leader that is back keeps what it had (KIP-814)
                 assignor = self._assignors[generation.protocol]
                 assignments = group_assignment(assignor, self._protocol, racks, subscriptions)
@@ -483,6 +484,7 @@ class ClassicMembership:
                 if not self._is_watching or self._network.now() < self._topics.refresh_at:
                     continue
                 await self._topics.refresh(self._network.deadline())
+                self._report_refusal()
                 failures = 0
             except TagwireError as error:
                 self._lost_coordinator(error)
@@ -493,6 +495,12 @@ class ClassicMembership:
                 self.request_rejoin("cached metadata has changed")
             elif self._topics.topics != self._joined_topics:
                 self.request_rejoin("the subscription has changed")
+
+    def _report_refusal(self) -> None:
+        """Nobody is given anything of a topic that the leader may not see: the user hears of it, and the group goes on
+        with the others."""
+        if (refusal := self._topics.new_refusal()) is not None:
+            self._handler.report(refusal)
 
     async def _look_at_assignments(self) -> None:
         generation, partitions, deadline = self._generation, self._topics.partitions, self._network.deadline()

@@ -247,6 +247,10 @@ class ConsumerWork:
                 for one in self.subscription.assigned.values():
                     one.is_announced = True
 
+    def report(self, error: TagwireError) -> None:
+        """As `RebalanceHandler.report`."""
+        self.failures.append(Failure(error))
+
     def _release(self, partitions: Collection[TopicPartition]) -> list[AssignedPartition]:
         released = [self.subscription.assigned[each] for each in partitions if each in self.subscription.assigned]
         for one in released:

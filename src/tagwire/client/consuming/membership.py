@@ -38,6 +38,9 @@ class RebalanceHandler(Protocol):
     async def assign(self, partitions: Set[TopicPartition]) -> None:
         """Takes partitions beside those that are owned. With none it tells that a rebalance has changed nothing."""
 
+    def report(self, error: TagwireError) -> None:
+        """Has the user's next poll raise what ends no membership."""
+
 
 class Membership(Protocol):
     """A membership of a group: `ClassicMembership`, or `ConsumerMembership` of KIP-848. Kafka's classes are

@@ -13,11 +13,14 @@ from tagwire.client.consuming.assignors.assignor import TopicRacks, topic_racks
 from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.metadata import ClusterMetadata
 from tagwire.client.network_client import NetworkClient
-from tagwire.errors import ConfigError, Error
+from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.partitions import TopicPartition
 
 # Seconds after which a topic that does not exist is looked for again.
 MISSING_TOPIC_INTERVAL: Final = 1.0
+
+# What is said of a topic that stays so until somebody changes the cluster. Source: Kafka's Metadata.
+_REFUSALS: Final = (Error.TOPIC_AUTHORIZATION_FAILED, Error.INVALID_TOPIC_EXCEPTION)
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 
@@ -41,6 +44,8 @@ class TopicWatch:
         self._assigned: TopicRacks | None = None  # what partitions were assigned by, while this member leads
         self._asked = 0  # how often metadata was
         self._subscribed = object()  # another one for each subscription
+        self._refused: dict[str, Error] = {}  # topics that no later look mends
+        self._told: dict[str, Error] = {}  # those of them that somebody has heard of
 
     @property
     def is_wanted(self) -> bool:
@@ -75,6 +80,7 @@ class TopicWatch:
         except re.error as error:
             raise ConfigError(f"pattern: {pattern!r}: is no regular expression: {error}") from None
         self.topics, self._subscribed = topics, object()
+        self._told = {}
         self.refresh_at = 0.0
 
     def admits(self, topic: str) -> bool:
@@ -109,6 +115,16 @@ class TopicWatch:
         self._assigned = self._known
         return topic_racks(cluster)
 
+    def new_refusal(self) -> KafkaError | None:
+        """Why topics that are named cannot be had, unless that was told before; None where all can, or may later."""
+        if self._refused == self._told:
+            return None
+        self._told = self._refused
+        if not self._refused:
+            return None
+        names = sorted(self._refused)
+        return KafkaError(self._refused[names[0]], f"topics of group {self._settings.group!r}: {', '.join(names)}")
+
     def follow(self) -> None:
         """This member leads no more."""
         self._group_topics, self._assigned = _NOTHING, None
@@ -121,6 +137,11 @@ class TopicWatch:
 
     def _take(self, cluster: ClusterMetadata) -> None:
         self._known = self._snapshot(cluster)
+        self._refused = {
+            name: topic.error
+            for name in self.topics | self._group_topics
+            if (topic := cluster.topics.get(name)) is not None and topic.error in _REFUSALS
+        }
         wait = self._settings.metadata_max_age
         if any(name not in self._known for name in self.topics | self._group_topics):
             wait = min(wait, MISSING_TOPIC_INTERVAL)
