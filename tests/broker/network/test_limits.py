@@ -24,6 +24,7 @@ from ...limits import wait_until
 
 API_VERSIONS = messages.ApiVersionsRequest(client_software_name="a", client_software_version="1")
 MIB = 1 << 20
+NO_FRAME = struct.pack(">i", -1)
 
 
 def is_served(wire):
@@ -233,6 +234,39 @@ def test_answers_that_nobody_reads_take_no_more_room_than_there_is(tmp_path, con
             assert good.produce("t", make.records(b"v")).error_code == 0
             assert broker.stats()["connections"]["held_bytes"] <= 16 * MIB + 8 * MIB
         assert wait_until(lambda: broker.stats()["connections"]["open"] < 10)
+
+
+def nothing_more_is_sent(wire):
+    wire.socket.shutdown(socket.SHUT_WR)
+
+
+def no_request_is_sent(wire):
+    wire.socket.sendall(NO_FRAME)
+
+
+@pytest.mark.parametrize("end", [nothing_more_is_sent, no_request_is_sent])
+def test_answers_that_nobody_reads_count_until_the_connection_has_ended(tmp_path, connect, make, end, caplog):
+    with Broker(tmp_path / "data", max_in_flight_bytes=16 * MIB) as broker:
+        good = connect(broker.bootstrap)
+        good.create("t", max_message_bytes=str(8 * MIB))
+        good.produce("t", make.records(b"v" * 6 * MIB))
+        for _ in range(10):
+            wire = connect(broker.bootstrap)
+            wire.send(make.fetch("t", 0), 12)
+            end(wire)
+        assert wait_until(lambda: "the one that is slowest" in caplog.text)
+        assert is_served(good)
+
+
+def test_nothing_is_read_any_more_from_who_has_sent_no_request(broker, wire, make):
+    wire.create("t")
+    wire.send(make.fetch("t", 0, max_wait_ms=30_000), 12)
+    wire.socket.sendall(NO_FRAME)
+    wire.socket.settimeout(1)
+    sent = 0
+    with pytest.raises(TimeoutError):
+        while sent < 100 * MIB:
+            sent += wire.socket.send(bytes(MIB))
 
 
 def test_answers_are_smaller_when_there_is_little_room_and_readers_still_get_everything(tmp_path, connect, make):

@@ -237,11 +237,14 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._begin_requests()
         while not self._ending and not self._is_full() and self._take_request():
             self._begin_requests()
+        self._count_memory()
         if self._ending:
             if not self._waiting and not self._begun:
-                self._transport.close()
+                self._transport.close()  # when the client has read what it was sent, which counts until then
+            elif self._reading and not self._transport.is_closing():
+                self._reading = False
+                self._transport.pause_reading()  # nobody would take it out of the buffer any more
             return
-        self._count_memory()
         full = self._is_full() or self._budget.is_full_for(self)
         if self._reading == full and not self._transport.is_closing():
             self._reading = not full
