@@ -68,6 +68,28 @@ def test_every_node_tells_of_all_nodes_at_their_own_addresses(cluster, at):
         assert at(node).ask(messages.ApiVersionsRequest(), 0).error_code == 0
 
 
+def test_every_node_lists_the_brokers_that_run(cluster, at):
+    request = messages.ListConfigResourcesRequest
+
+    def listed(node):
+        answer = at(node).ask(request(resource_types=[4]), 1)
+        return [one.resource_name for one in answer.config_resources]
+
+    assert [listed(node) for node in cluster.nodes] == [["1", "2", "3"]] * 3
+    cluster.kill(3)
+    assert listed(1) == ["1", "2"]
+
+
+def test_a_node_tells_how_many_replicas_a_topic_has_by_default(cluster, at):
+    wire = at(2)
+    request = messages.DescribeConfigsRequest
+    asked = request.DescribeConfigsResource(
+        resource_type=4, resource_name="2", configuration_keys=["default.replication.factor"]
+    )
+    ((told,),) = [result.configs for result in wire.ask(request(resources=[asked]), 4).results]
+    assert told.value == str(create(wire, "t", replication_factor=-1).replication_factor)
+
+
 def test_leaders_and_replicas_are_spread_over_the_nodes(cluster, at):
     create(at(1), "t", 6, replication_factor=2)
     (topic,) = at(3).metadata("t").topics

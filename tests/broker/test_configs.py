@@ -217,6 +217,12 @@ def test_a_configuration_that_the_broker_has_no_name_for_has_no_synonym_there(wi
 
 
 @pytest.mark.parametrize("kind", [16, 32])
+def test_no_group_and_no_subscription_to_metrics_has_an_empty_name(wire, kind):
+    answer = describe(wire, "", kind=kind)
+    assert (answer.error_code, answer.configs) == (Error.INVALID_REQUEST, [])
+
+
+@pytest.mark.parametrize("kind", [16, 32])
 def test_groups_and_client_metrics_have_no_configurations(wire, kind):
     answer = describe(wire, "any", kind=kind)
     assert (answer.error_code, answer.configs) == (0, [])

@@ -209,7 +209,13 @@ def _identity(node: Node) -> list[_Row]:
             "",
             "What decides who may do what.",
         ),
-        ("default.replication.factor", Type.INT, "1", "1", "There is one broker."),
+        (
+            "default.replication.factor",
+            Type.INT,
+            str(node.image.replication_factor),
+            "1",
+            "How many brokers hold a partition of a topic that is created without saying.",
+        ),
         (
             "max.incremental.fetch.session.cache.slots",
             Type.INT,

@@ -49,6 +49,8 @@ def _entries(call: Call[Request], resource: Request.DescribeConfigsResource) -> 
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
         return topic_entries(topic)
     if resource.resource_type in (CLIENT_METRICS, GROUP):
+        if not name:
+            raise KafkaError(Error.INVALID_REQUEST, f"a resource of type {resource.resource_type} has a name")
         return []
     check_resource(call.broker, resource.resource_type, name)
     return broker_entries(call.broker) if name else []  # "" is the default of all brokers: there is none

@@ -1,7 +1,7 @@
-"""ListConfigResources (key 74): list the resources that have configurations: topics, and the broker.
+"""ListConfigResources (key 74): list the resources that have configurations: topics, and the brokers that run.
 
 Versions 0-1; before version 1, as ListClientMetricsResources, client metrics alone, of which there are none. From then
-on some kinds of resources can be requested; none means all. Source: KIP-1000, KIP-1142.
+on some kinds of resources can be requested; none means all. Source: KIP-1000, KIP-1142; Kafka's KafkaApis.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def list_config_resources(call: Call[Request]) -> Response:
     requested = set(call.request.resource_types) or KNOWN
     if requested - KNOWN:
         return Response(error_code=Error.UNSUPPORTED_VERSION)
-    found = [(str(call.broker.node_id), BROKER)] if BROKER in requested else []
+    found = [(str(node_id), BROKER) for node_id in call.broker.image.live] if BROKER in requested else []
     if TOPIC in requested:
         found += [(topic.name, TOPIC) for topic in call.broker.topics]
     return Response(
