@@ -213,7 +213,8 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def is_stale(self, now: float) -> bool:
         """Whether it has been silent, unfinished, unread or unknown for too long."""
-        is_served = (self._begun and self._client_reads) or self._unmute is not None
+        is_muted = self._unmute is not None and not self._ending  # who sends nothing more may be gone, for all we know
+        is_served = (self._begun and self._client_reads) or is_muted
         idle_since = now if is_served else self._last_active
         if not self.session.is_known and now - self._opened > AUTHENTICATION_TIMEOUT_S:
             return True
