@@ -52,6 +52,12 @@ def test_pcap_is_read_in_both_byte_orders_and_with_both_clocks(order: str, magic
     assert read(data) == ([Packet(10_250_000, 24, 101, b"abc", 9)], {})
 
 
+@pytest.mark.parametrize("told", [0x20000000, 0x24000000, 0xF4000000])
+def test_a_link_type_is_read_beside_the_length_of_its_check_sequences(told: int) -> None:
+    data = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, told | 1) + struct.pack("<IIII", 1, 0, 1, 1) + b"a"
+    assert [packet.link_type for packet in read(data)[0]] == [1]
+
+
 def test_what_dpkt_writes_is_read() -> None:
     frames = talk_frames()
     out = io.BytesIO()

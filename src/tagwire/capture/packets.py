@@ -38,6 +38,10 @@ _PCAPNG: Final = b"\x0a\x0d\x0d\x0a"
 MAGICS: Final = (*_PCAP, _PCAPNG)
 """The first four bytes of every file that `packets` reads."""
 
+_LINK: Final = 0x03FFFFFF
+"""Of a pcap header's link type; above it stands how long the check sequences of its frames are, and whether that is
+told (libpcap's LT_FCS_LENGTH_PRESENT)."""
+
 _ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _TIME_RESOLUTION, _TIME_OFFSET = 9, 14
 _MIN_INTERFACE_BYTES: Final = 20
@@ -106,7 +110,7 @@ def packet_columns(file: File, name: str, losses: Losses) -> Iterator[tuple[memo
         if len(header) < 20:
             losses.add(CUT, Place(name, 0))
             return
-        link = struct.unpack(f"{order}16xI", header)[0] & 0x0FFFFFFF
+        link = struct.unpack(f"{order}16xI", header)[0] & _LINK
         little = order == "<"
 
         def walk(data: memoryview, at: int, origin: int, found: Packets) -> tuple[int, int]:
