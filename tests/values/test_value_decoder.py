@@ -129,6 +129,15 @@ def test_what_is_encoded_decodes(registry: RegistryServer) -> None:
     assert plan_decoder(settings, "t").decode(values)[0].to_pylist() == [1, None, None]
 
 
+def test_no_value_is_written_with_an_id_that_no_reader_takes(registry: RegistryServer) -> None:
+    registry.add("t-value", factor(1), "JSON")
+    settings = value_settings("value", {"value.format": "json-schema", "schema.registry.url": registry.url})
+    document = {"subject": "t-value", "version": 1, "id": 2**31, "schemaType": "JSON", "schema": factor(1)}
+    registry.misbehave = lambda _: Answer(body=json.dumps(document).encode())
+    with pytest.raises(SchemaRegistryError, match="tells no id of subject t-value"):
+        plan_encoder(settings, "t", pa.int64())
+
+
 def test_nothing_is_registered_unless_it_is_asked_for(registry: RegistryServer) -> None:
     given = {"value.format": "json-schema", "schema.registry.url": registry.url, "value.schema": factor(3)}
     with pytest.raises(ValueSchemaError, match=r"auto\.register\.schemas=true"):

@@ -32,7 +32,7 @@ MAX_UNFOLDED: Final = 10_000
 """The same, each counted as often as it is referred to: whoever follows references without a memory goes so far."""
 
 _MAX_REFERENCES_BYTES: Final = 10 * 1024 * 1024
-_MAX_ID: Final = 2**32 - 1
+_MAX_ID: Final = 2**31 - 1  # as readers of values have it
 
 
 class MissingReferenceError(ValueSchemaError):
