@@ -277,3 +277,13 @@ def test_the_mechanism_that_was_done_is_told_beside_the_one_that_was_refused(
     found = ran(command, "carol", *words, *(["--password-file", password_file] * (command == "add")))
     assert (found.code, found.out) == (2, f"carol {says} for SCRAM-SHA-256\n")
     assert found.err == "tagwire: UNACCEPTABLE_CREDENTIAL (93): alter SCRAM user 'carol'\n"
+
+
+def test_a_limit_without_a_number_is_json_all_the_same(quotas, limits):
+    limits[("user", "alice"),] = {"producer_byte_rate": float("inf"), "consumer_byte_rate": float("nan")}
+
+    def no_json(text):
+        raise AssertionError(text)
+
+    (row,) = (json.loads(line, parse_constant=no_json) for line in quotas("list", "--json").out.splitlines())
+    assert row["quotas"] == {"producer_byte_rate": "Infinity", "consumer_byte_rate": "NaN"}

@@ -34,7 +34,7 @@ VALUE = {
     "at": "2024-02-29T12:00:00.500000Z",
     "price": "12.50",
     "data": {"base64": "/w=="},
-    "x": "nan",
+    "x": "NaN",
     "tags": {"a": 1},
 }
 EMPTY = {**dict.fromkeys(VALUE), "id": 2, "tags": {}}

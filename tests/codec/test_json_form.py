@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,8 @@ FORMS = [
     ("uint16", 65535, 65535),
     ("int64", 2**63 - 1, 2**63 - 1),
     ("float64", 1.0, 1.0),
+    ("float64", math.inf, "Infinity"),
+    ("float64", -math.inf, "-Infinity"),
     ("string", "é", "é"),
     ("string", None, None),
     ("uuid", SOME_UUID, "H3KKO4NTRPaCWtEmm3vW7A"),
@@ -48,6 +51,12 @@ def test_a_value_has_the_form(build: Build, kind: str, value: Any, form: Any) ->
     assert doc == {"someName": form}
     assert type(doc["someName"]) is type(form)
     assert foo.from_json(doc, 0) == foo(some_name=value)
+
+
+def test_a_number_that_json_has_not_is_its_name_as_kafkas_tools_write_it(build: Build) -> None:
+    foo = build({"name": "Some", "type": "float64"})
+    assert foo(some=math.nan).to_json(0) == {"some": "NaN"}
+    assert math.isnan(foo.from_json({"some": "NaN"}, 0).some)
 
 
 def test_structs_are_objects_and_keys_are_names_with_a_small_first_letter(build: Build) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -10,6 +11,7 @@ from tagwire.cli import completing
 from tagwire.cli.connecting import BOOTSTRAP, administer
 from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.terminal import print_json, print_rows, printable
+from tagwire.codec.json_form import json_number
 
 if TYPE_CHECKING:
     from tagwire.client import ClientQuotaEntity, ClientQuotaFilter
@@ -129,7 +131,7 @@ def alter(
     with administer(bootstrap) as admin:
         admin.alter_client_quotas(ClientQuotaAlteration(entity, changes), validate_only=dry_run)
     if as_json:
-        print_json([{"entity": _entity(entity), "quotas": changes, "altered": not dry_run}])
+        print_json([{"entity": _entity(entity), "quotas": _limits(changes), "altered": not dry_run}])
     else:
         count = "1 quota" if len(changes) == 1 else f"{len(changes)} quotas"
         print(printable(f"{'could change' if dry_run else 'changed'} {count} of {entity}"))
@@ -140,7 +142,7 @@ def _list(wanted: ClientQuotaFilter | None, bootstrap: str, as_json: bool) -> No
         found = admin.describe_client_quotas(wanted)
     shown = sorted(found.items(), key=lambda row: str(row[0]))
     if as_json:
-        print_json({"entity": _entity(entity), "quotas": limits} for entity, limits in shown)
+        print_json({"entity": _entity(entity), "quotas": _limits(limits)} for entity, limits in shown)
     elif shown:
         rows = [
             (str(entity), name, f"{limit:.15g}") for entity, limits in shown for name, limit in sorted(limits.items())
@@ -148,6 +150,11 @@ def _list(wanted: ClientQuotaFilter | None, bootstrap: str, as_json: bool) -> No
         print_rows(("of", "quota", "limit"), rows, numbers=(2,))
     else:
         print(f"no{' such' if wanted else ''} quotas on {printable(bootstrap)}")
+
+
+def _limits(limits: Mapping[str, float | None]) -> dict[str, float | str | None]:
+    """As JSON has them: a limit may be Infinity."""
+    return {name: None if limit is None else json_number(limit) for name, limit in limits.items()}
 
 
 def _entity(entity: ClientQuotaEntity) -> dict[str, str | None]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tagwire.cli.record_input import Read
 from tagwire.cli.record_lines import Line
+from tagwire.codec.json_form import json_number
 from tagwire.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ def to_json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, (Decimal, timedelta)):
         return str(value)
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return str(value)
-    return value
+    return json_number(value) if isinstance(value, float) else value
 
 
 def as_text(value: Any) -> bytes | None:

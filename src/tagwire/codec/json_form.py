@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,6 +26,9 @@ PYTHON_TYPES: Final[Mapping[str, Any]] = {
     "bytes": bytes | bytearray | memoryview,
     "records": bytes | bytearray | memoryview,
 }
+
+
+_NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
 
 
 def to_json(message: Message, value: Any, version: int) -> dict[str, Any]:
@@ -108,8 +112,15 @@ def _as_json(kind: str, value: Any) -> Any:
     if kind in ("bytes", "records"):
         return base64.b64encode(bytes(value)).decode("ascii")
     if kind == "float64":
-        return float(value)
+        return json_number(float(value))
     return value
+
+
+def json_number(value: float) -> float | str:
+    """A number as JSON can have it: what is none is its name, as Java's Jackson writes it."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
 def _read_struct(struct: Struct, doc: object, version: int, classes: Mapping[str, type], path: str) -> Any:
@@ -144,6 +155,8 @@ def _read_element(field: Field, item: object, version: int, classes: Mapping[str
     if kind == "bool":
         return _of_type(item, bool, "true or false", path)
     if kind == "float64":
+        if isinstance(item, str) and item in _NO_NUMBERS:
+            return float(item)
         if isinstance(item, bool) or not isinstance(item, float | int):
             raise DecodeError(f"needs a number, not {_named(item)}", path=path)
         try:
