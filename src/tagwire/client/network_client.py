@@ -27,6 +27,7 @@ from tagwire.client.metadata_cache import MetadataCache
 from tagwire.client.metrics import ConnectionMetrics, Metrics
 from tagwire.client.retry import Retry, pause_before
 from tagwire.client.scheduling import Wait, sleep
+from tagwire.client.topic_lookups import TopicLookups
 from tagwire.codec import RequestMessage
 from tagwire.errors import (
     ConnectError,
@@ -90,6 +91,7 @@ class NetworkClient:
         self._settings = settings
         self._connections: dict[Address, BrokerConnection] = {}
         self._metadata = MetadataCache()
+        self._lookups = TopicLookups(driver.now)
         self._was_connected = False
         self._process = process.current
 
@@ -304,10 +306,16 @@ class NetworkClient:
             if usable is not None:
                 return usable
             asked = self.now()
-            cluster = await self.refresh([name], deadline, allow_auto_create=allow_auto_create)
+            cluster = await self._lookups.cluster(
+                name,
+                deadline,
+                lambda: self.refresh([name], deadline, allow_auto_create=allow_auto_create),
+                lambda: self._metadata.topic(name) is not None,
+                allow_auto_create=allow_auto_create,
+            )
             if (usable := self._metadata.topic(name)) is not None:
                 return usable
-            found = cluster.topics.get(name)
+            found = None if cluster is None else cluster.topics.get(name)
             error = KafkaError(found.error if found else Error.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
             # Who was paused while the response was on its way asks again: it tells of long ago.
             if error.error is Error.UNKNOWN_TOPIC_OR_PARTITION and asked >= missing_until:

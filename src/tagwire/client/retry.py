@@ -10,6 +10,8 @@ from tagwire.errors import ConnectError, ConnectionLostError, KafkaError, Tagwir
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
+JITTER: Final = 0.2
+LONGEST_WITH_JITTER: Final = LONGEST_PAUSE * (1 + JITTER)
 
 
 def is_retriable(error: TagwireError) -> bool:
@@ -25,7 +27,7 @@ def pause_before(attempt: int, random: Random) -> float:
     The jitter keeps clients that lost the same broker from coming back all at once.
     """
     longest: float = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
-    return longest * random.uniform(0.8, 1.2)
+    return longest * random.uniform(1 - JITTER, 1 + JITTER)
 
 
 class Retry:
