@@ -14,7 +14,7 @@ import pytest
 from tagwire.broker import Broker
 from tagwire.client import Admin, Producer
 from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncProducer
-from tagwire.errors import BufferFullError, Error, KafkaError, TagwireError, TransactionStateError
+from tagwire.errors import BufferFullError, ConnectError, Error, KafkaError, TagwireError, TransactionStateError
 
 from .fake_broker import FakeCluster, Late, Silence
 from .produce_responses import refusing
@@ -201,6 +201,97 @@ def test_a_send_without_room_waits_and_is_told_of_in_the_end(run: Main) -> None:
                 await first
                 await (await producer.send("t", b"x"))
             assert values_in(cluster.topics["t"][0]) == [b"v", b"x"]
+
+    run(main)
+
+
+def values_of(cluster: FakeCluster) -> list[int]:
+    return [int(value or b"-1") for value in values_in(cluster.topics["t"][0])]
+
+
+def test_tasks_that_send_to_a_topic_that_is_not_known_yet_ask_for_it_once_and_keep_their_order(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            async with AsyncProducer(cluster.bootstrap) as producer:
+                await asyncio.gather(*[producer.send("t", b"%d" % number) for number in range(1000)])
+                await asyncio.gather(*[producer.send("t", b"%d" % number) for number in range(1000, 3000)])
+            assert values_of(cluster) == list(range(3000))
+            assert len(cluster.requests("Metadata")) == 1
+
+    run(main)
+
+
+def test_what_is_sent_when_the_topic_is_just_known_comes_behind_those_that_waited_for_it(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            cluster.script("Metadata", Late(0.2))
+            async with AsyncProducer(cluster.bootstrap) as producer:
+                tasks: list[asyncio.Task[object]] = []
+                while not tasks or not tasks[0].done():  # one in each of the loop's turns, that of the response too
+                    tasks.append(asyncio.create_task(producer.send("t", b"%d" % len(tasks))))
+                    await asyncio.sleep(0)
+                await asyncio.gather(*tasks)
+            assert values_of(cluster) == list(range(len(tasks)))
+
+    run(main)
+
+
+def test_tasks_without_room_keep_their_order_and_who_gives_up_is_waited_for_no_longer(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            async with AsyncProducer(cluster.bootstrap, buffer_memory=1000, linger=0) as producer:
+                await (await producer.send("t", b"0"))
+                cluster.script("Produce", Late(0.3))
+                await producer.send("t", b"1".rjust(500))
+                waiting = [
+                    asyncio.create_task(
+                        producer.send("t", b"%d" % number if number % 2 else (b"%d" % number).rjust(900))
+                    )
+                    for number in range(2, 10)
+                ]
+                await asyncio.sleep(0.1)
+                assert not any(task.done() for task in waiting)  # the small ones do not overtake the large ones
+                for index in (0, 3):
+                    waiting[index].cancel()
+                await asyncio.gather(*waiting, return_exceptions=True)
+            assert values_of(cluster) == [0, 1, 3, 4, 6, 7, 8, 9]
+
+    run(main)
+
+
+def test_a_record_for_a_partition_that_there_is_not_keeps_no_others_waiting(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            async with AsyncProducer(cluster.bootstrap, linger=0) as producer:
+                await producer.send("t", b"0")
+                lost = asyncio.create_task(producer.send("t", b"lost", partition=7))
+                await asyncio.sleep(0)
+                await (await producer.send("t", b"1"))
+                assert not lost.done()
+                with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+                    await lost
+            assert values_of(cluster) == [0, 1]
+
+    run(main)
+
+
+def test_tasks_that_look_for_a_topic_in_vain_are_told_each(run: Main) -> None:  # noqa: F811
+    async def errors_of(bootstrap: str) -> list[BaseException]:
+        async with AsyncProducer(bootstrap) as producer:
+            async with asyncio.timeout(30):
+                found = await asyncio.gather(*[producer.send("t", b"v") for _ in range(200)], return_exceptions=True)
+        return [error for error in found if isinstance(error, BaseException)]
+
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            errors = await errors_of(cluster.bootstrap)
+            assert [getattr(error, "error", None) for error in errors] == [Error.UNKNOWN_TOPIC_OR_PARTITION] * 200
+        errors = await errors_of("127.0.0.1:1")
+        assert [type(error) for error in errors] == [ConnectError] * 200
 
     run(main)
 

@@ -106,9 +106,9 @@ class AsyncioDriver(SocketDriver):
                 self.turn_soon()
 
     @property
-    def is_turn_due(self) -> bool:
-        """Whether the loop's next turn has something to do here."""
-        return self._turn is not None
+    def turn_due(self) -> asyncio.Handle | None:
+        """What the loop's next turn has to do here; None where that is nothing."""
+        return self._turn
 
     def turn_soon(self) -> None:
         """Has `hosted` do its next step, and tasks that wait be looked at, in the loop's next turn."""

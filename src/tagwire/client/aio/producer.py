@@ -17,6 +17,7 @@ from tagwire.client.aio.core_owner import AsyncCoreOwner
 from tagwire.client.aio.core_task import CoreTask
 from tagwire.client.aio.delivery import AsyncDelivery, AsyncRowsDelivery
 from tagwire.client.aio.loop_completion import LoopCompletion
+from tagwire.client.aio.loop_line import LoopLine
 from tagwire.client.client_core import security_apart
 from tagwire.client.config import Bootstrap, seconds
 from tagwire.client.metadata import PartitionMetadata
@@ -70,8 +71,9 @@ class AsyncProducer(AsyncCoreOwner):
         completion = LoopCompletion(driver)
         accumulator = RecordAccumulator(settings, completion, driver.now, driver.turn_soon, AsyncDelivery)
         network = self._client._core.network.sibling(driver)
-        self._core = ProducerCore(network, settings, encoding, accumulator, threading.RLock())
+        self._core = ProducerCore(network, settings, encoding, accumulator, threading.RLock(), LoopLine())
         self._sends = 0
+        self._turn: asyncio.Handle | None = None
         self._core_driver = driver
         task = CoreTask(self._core.sender, self._core.tasks, driver, "producer")
         self._core.start(task)
@@ -95,10 +97,12 @@ class AsyncProducer(AsyncCoreOwner):
         driver = self._core_driver
         if asyncio.get_running_loop() is not driver.loop:
             driver.require_loop()
-        if driver.is_turn_due:
+        turn = driver.turn_due
+        if turn is not None:
+            if turn is not self._turn:
+                self._turn, self._sends = turn, 0
             self._sends += 1
-            if self._sends > _SENDS_BEFORE_A_TURN:
-                self._sends = 0
+            if self._sends > _SENDS_BEFORE_A_TURN:  # all that come before it: they keep their order
                 await asyncio.sleep(0)
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000

@@ -28,6 +28,7 @@ from tagwire.client.producing.producer_id import ProducerIdentity
 from tagwire.client.producing.producer_metadata import ProducerMetadata
 from tagwire.client.producing.record_accumulator import NEVER, RecordAccumulator, RecordDelivery
 from tagwire.client.producing.record_checks import check_destination, milliseconds, size_of, whole_number
+from tagwire.client.producing.send_line import Place, SendLine
 from tagwire.client.producing.sender import Sender
 from tagwire.client.producing.settings import EncodingSettings
 from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
@@ -76,6 +77,7 @@ class ProducerCore(Generic[RecordDelivery]):
         network: connections of its own.
         lock: one that is held from looking at the state of transactions until the next one is entered, also by one who
             holds it already.
+        line: of the callers that wait before they append.
     """
 
     def __init__(
@@ -85,8 +87,11 @@ class ProducerCore(Generic[RecordDelivery]):
         encoding: EncodingSettings,
         accumulator: RecordAccumulator[RecordDelivery],
         lock: AbstractContextManager[object],
+        line: SendLine | None = None,
     ) -> None:
         self.tasks = Tasks()
+        self._line = SendLine() if line is None else line
+        self._waited_for = self._line.topics
         self._made_in = process.current
         self._settings = settings
         self._encoding = encoding
@@ -141,7 +146,11 @@ class ProducerCore(Generic[RecordDelivery]):
                 raise EncodeError(f"timestamp {timestamp} of a record is out of range")
             size = size_of(key, value, pairs, self._header_keys)
             partitioner = self._metadata.get(topic)
-            if partitioner is not None and (partition is None or partition < len(partitioner)):
+            if (
+                partitioner is not None
+                and (partition is None or partition < len(partitioner))
+                and (topic not in self._waited_for or self._line.has_passed(topic))
+            ):
                 if partition is None and partitioner.asks:
                     partition = partitioner.asked(record)
                 delivery = self._accumulator.append(partitioner, record, size, partition, on_delivery)
@@ -162,17 +171,19 @@ class ProducerCore(Generic[RecordDelivery]):
     ) -> RecordDelivery:
         check_destination(topic, partition)
         since = self._accumulator.refused
-        while True:
-            try:
-                encoded = values.record(topic, record)
-                break
-            except Unplanned as due:
-                await self._host.aside(due.call)
-        timestamp = milliseconds(encoded.timestamp)
-        if not -1 <= timestamp <= _LATEST_TIMESTAMP:
-            raise EncodeError(f"timestamp {timestamp} of a record is out of range")
-        size = size_of(encoded.key, encoded.value, encoded.headers, self._header_keys)
-        return await self._append_later(topic, encoded, size, partition, on_delivery, since)
+        with self._line.place(topic) as place:
+            while True:
+                try:
+                    encoded = values.record(topic, record)
+                    break
+                except Unplanned as due:
+                    await self._host.aside(due.call)
+            timestamp = milliseconds(encoded.timestamp)
+            if not -1 <= timestamp <= _LATEST_TIMESTAMP:
+                raise EncodeError(f"timestamp {timestamp} of a record is out of range")
+            size = size_of(encoded.key, encoded.value, encoded.headers, self._header_keys)
+            until = self._room_by()
+            return await self._append_from(place, topic, encoded, size, partition, on_delivery, since, until)
 
     async def _append_later(
         self,
@@ -183,30 +194,50 @@ class ProducerCore(Generic[RecordDelivery]):
         on_delivery: Callable[[RecordDelivery], object] | None,
         since: int,
     ) -> RecordDelivery:
-        accumulator = self._accumulator
         until = self._room_by()  # of one budget with the metadata, as in Kafka's KafkaProducer
         try:
-            partitioner = await self._topic(topic, partition)
-            if partition is None and partitioner.asks:
-                partition = partitioner.asked(record)
-            while True:
-                with accumulator.completion:
-                    accumulator.require_since(since)
-                    delivery = accumulator.append(partitioner, record, size, partition, on_delivery)
-                if delivery is not None:
-                    return delivery
-                await accumulator.room(size, until)
+            await self._existing(topic, partition)
+            with self._line.place(topic) as place:
+                return await self._append_from(place, topic, record, size, partition, on_delivery, since, until)
         except TypeError:
             check_destination(topic, partition)
             raise
 
+    async def _append_from(
+        self,
+        place: Place,
+        topic: str,
+        record: Record,
+        size: int,
+        partition: int | None,
+        on_delivery: Callable[[RecordDelivery], object] | None,
+        since: int,
+        until: float,
+    ) -> RecordDelivery:
+        accumulator = self._accumulator
+        partitioner = await self._topic(topic, partition)
+        await place.turn()
+        if partition is None and partitioner.asks:
+            partition = partitioner.asked(record)
+        while True:
+            with accumulator.completion:
+                accumulator.require_since(since)
+                delivery = accumulator.append(partitioner, record, size, partition, on_delivery)
+            if delivery is not None:
+                return delivery
+            await accumulator.room(size, until)
+
     async def send_batch(self, topic: str, partition: int, data: bytes) -> RecordDelivery:
         """As `Producer.send_batch`."""
         partition = whole_number("partition", partition)
+        check_destination(topic, partition)
         since, until = self._accumulator.refused, self._room_by()
-        tp = (await self._topic(topic, partition)).checked(partition)
-        batch = self._accumulator.encoded(tp, data, is_unsplittable=True)
-        await self._append_batch(batch, since, until)
+        await self._existing(topic, partition)
+        with self._line.place(topic) as place:
+            tp = (await self._topic(topic, partition)).checked(partition)
+            batch = self._accumulator.encoded(tp, data, is_unsplittable=True)
+            await place.turn()
+            await self._append_batch(batch, since, until)
         return self._accumulator.delivery(batch, 0)
 
     async def send_arrow(
@@ -223,16 +254,21 @@ class ProducerCore(Generic[RecordDelivery]):
         since = self._accumulator.refused
         if partition is not None:
             partition = whole_number("partition", partition)
-        if self._values is not None:
-            rows = await self._encoded_rows(self._values, topic, rows)
+        check_destination(topic, partition)
+        greatest = greatest_partition(rows) if partition is None else partition
         batches: list[ProducerBatch] = []
-        partitioner = await self._topic(topic, greatest_partition(rows) if partition is None else partition)
-        size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
-        dialect, register = self._settings.dialect, self._encoding.register
-        for tp, data in row_batches(rows, partitioner, partition, size, now_ms, dialect, register):
-            batch = self._accumulator.encoded(tp, data, level=partitioner.level)
-            await self._append_batch(batch, since, self._room_by())
-            batches.append(batch)
+        await self._existing(topic, greatest)
+        with self._line.place(topic) as place:
+            if self._values is not None:
+                rows = await self._encoded_rows(self._values, topic, rows)
+            partitioner = await self._topic(topic, greatest)
+            size = max(self._settings.batch_bytes, MAX_BATCH_BYTES)
+            dialect, register = self._settings.dialect, self._encoding.register
+            await place.turn()
+            for tp, data in row_batches(rows, partitioner, partition, size, now_ms, dialect, register):
+                batch = self._accumulator.encoded(tp, data, level=partitioner.level)
+                await self._append_batch(batch, since, self._room_by())
+                batches.append(batch)
         return batches
 
     async def _encoded_rows(
@@ -387,6 +423,13 @@ class ProducerCore(Generic[RecordDelivery]):
     async def _append_batch(self, batch: ProducerBatch, since: int, until: float) -> None:
         while not self._accumulator.append_batch(batch, since):
             await self._accumulator.room(batch.size, until)
+
+    async def _existing(self, name: str, partition: int | None) -> None:
+        """Waits for a partition that the topic is not known to have. Nobody stands in line behind that: it may never
+        have it."""
+        known = self._metadata.get(name)
+        if known is not None and partition is not None and partition >= len(known):
+            await self._topic(name, partition)
 
     async def _topic(self, name: str, partition: int | None = None) -> TopicPartitioner:
         """The partitioner of a topic; if it lacks `partition`, as the cluster has it now."""
