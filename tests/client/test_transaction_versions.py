@@ -197,6 +197,37 @@ def test_a_cluster_may_settle_on_version_2_between_transactions(cluster: FakeClu
     assert numbers(cluster.topics["t"][0]) == [(0, 0), (0, 1), (0, 2)]
 
 
+@pytest.mark.parametrize("offsets_first", [False, True])
+def test_a_broker_may_come_back_as_an_older_release_between_transactions(
+    cluster: FakeCluster, offsets_first: bool
+) -> None:
+    coordinator = Coordinator(cluster, 2)
+    newer = dict(cluster.served)
+    older = {ApiKey.PRODUCE: (3, 11), ApiKey.END_TXN: (0, 4), ApiKey.TXN_OFFSET_COMMIT: (0, 4)}
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        for version, served in ((2, newer), (1, older), (1, older), (2, newer), (2, newer)):
+            coordinator.version = version
+            cluster.served.update(served)
+            cluster.brokers[0].drop()  # it is told on the next connection
+            with producer.transaction():
+                if offsets_first:
+                    producer.send_offsets({("t", 0): 1}, "g")
+                producer.send("t", b"v", partition=0)
+    assert cluster.requested_versions("EndTxn") == [5, 4, 4, 4, 5]
+    assert numbers(cluster.topics["t"][0]) == [(0, 0), (1, 0), (1, 1), (1, 2), (1, 3)]
+    assert len(cluster.requests("AddPartitionsToTxn")) == 3
+
+
+def test_a_leader_without_any_version_to_speak_is_told_and_breaks_nothing_down(cluster: FakeCluster) -> None:
+    Coordinator(cluster, 2)
+    cluster.serve({ApiKey.PRODUCE: (0, 2)}, {})
+    with Producer(cluster.bootstrap, transactional_id="x") as producer:
+        producer.init_transactions()
+        with pytest.raises(UnsupportedVersionError, match="Produce"), producer.transaction():
+            producer.send("t", b"v", partition=0)
+
+
 def test_offsets_of_version_2_are_not_left_with_a_coordinator_that_would_not_add_them(cluster: FakeCluster) -> None:
     Coordinator(cluster, 2)
     cluster.serve({ApiKey.TXN_OFFSET_COMMIT: (0, 4)}, {})

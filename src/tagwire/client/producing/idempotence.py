@@ -43,8 +43,11 @@ class NonIdempotent:
     async def init_producer_id(self, deadline: float) -> None:
         """Gets a producer id (InitProducerId). Raises TagwireError."""
 
-    def partitions_to_add(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Of partitions that are about to be written to, those that have to be added to the transaction before."""
+    def partitions_to_add(
+        self, partitions: Iterable[TopicPartition], connection: BrokerConnection
+    ) -> list[TopicPartition]:
+        """Of partitions that are about to be written to, on a connection, those that have to be added to the
+        transaction before."""
         return []
 
     async def add_partitions(self, partitions: list[TopicPartition], deadline: float) -> None:

@@ -316,17 +316,17 @@ class Sender:
             return
         if not connection.has_room:
             return
-        batches = self._in_transaction(batches)
+        batches = self._in_transaction(batches, connection)
         for batches_together in list(_by_request(self._encoded(batches, connection)))[:free]:
             if not connection.has_room:
                 return
             self._send(node, connection, batches_together)
 
-    def _in_transaction(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
+    def _in_transaction(self, batches: list[ProducerBatch], connection: BrokerConnection) -> list[ProducerBatch]:
         """The batches whose partitions are in the transaction; the others are added to it."""
         if not self._is_transactional:
             return batches
-        new = self._idempotence.partitions_to_add([batch.topic_partition for batch in batches])
+        new = self._idempotence.partitions_to_add([batch.topic_partition for batch in batches], connection)
         if new:
             waiting = [batch for batch in batches if batch.topic_partition in new]
             deadline = self._deadline(waiting)

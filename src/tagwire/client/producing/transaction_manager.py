@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeVar
@@ -245,7 +245,10 @@ class TransactionManager(NonIdempotent):
             return connection.version(api, PRODUCE_TRANSACTION_V2 - 1)
         return _version_from(connection, api, PRODUCE_TRANSACTION_V2, highest)
 
-    def partitions_to_add(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    def partitions_to_add(
+        self, partitions: Iterable[TopicPartition], connection: BrokerConnection
+    ) -> list[TopicPartition]:
+        self._settle_on_version(connection, ApiKey.PRODUCE, PRODUCE_TRANSACTION_V2)
         new = [tp for tp in partitions if tp not in self._partitions]
         if self.transaction_version == 1 or not new:
             return new
@@ -371,6 +374,10 @@ class TransactionManager(NonIdempotent):
     async def _commit_offsets(
         self, offsets: Mapping[TopicPartition, tuple[int, int, str]], group: GroupMetadata, deadline: float
     ) -> None:
+        if self.transaction_version > 1 and not self._is_started:
+            with suppress(TagwireError):  # said of whatever is asked of the coordinator
+                coordinator = await self._coordinator.connection(min(deadline, self._network.deadline()))
+                self._settle_on_version(coordinator, ApiKey.END_TXN, END_TXN_TRANSACTION_V2)
         try:
             if self.transaction_version == 1:
                 kind = messages.AddOffsetsToTxnRequest
@@ -477,6 +484,15 @@ class TransactionManager(NonIdempotent):
             except TagwireError:  # the last transaction has ended well, whatever there is to say of the next one
                 return
             self.transaction_version = 2 if speaks >= END_TXN_TRANSACTION_V2 else 1
+
+    def _settle_on_version(self, connection: BrokerConnection, api: int, lowest: int) -> None:
+        """Before anything is in the transaction: its version is 1 where the broker has come back meanwhile as a release
+        that has no other."""
+        if self.transaction_version == 1 or self._is_started:
+            return
+        with suppress(UnsupportedVersionError):  # said of whatever is to be sent
+            if connection.version(api) < lowest:
+                self.transaction_version = 1
 
     async def _send(
         self,
