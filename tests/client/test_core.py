@@ -26,6 +26,7 @@ FACES = {
     "aio/consumer.py",
     "aio/core_task.py",
     "aio/loop_completion.py",
+    "aio/loop_line.py",
     "aio/producer.py",
     "aio/reader.py",
     "aside.py",
