@@ -79,6 +79,24 @@ def test_a_body_that_is_no_value_is_bad_and_says_where_and_why(kind: Any, body: 
     assert told.startswith("at x") or "follow the value" in told
 
 
+def zigzag(number: int) -> bytes:
+    left, found = (number << 1) ^ (number >> 63), bytearray()
+    while left > 0x7F:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*found, left])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_long_that_is_read_as_a_float_is_the_nearest_one(more: int, sign: int) -> None:
+    """Half way between two floats, a bit more and a bit less, which a double does not tell apart."""
+    low, high = (1 << 60) + (1 << 37), (1 << 60) + 2 * (1 << 37)
+    number = (low + high) // 2 + more
+    nearest = low if more < 0 else high  # of two as near the even one
+    assert read("long", [zigzag(sign * number)], "float") == [float(sign * nearest)]
+
+
 def test_the_bad_body_of_a_block_is_the_one_that_is_told() -> None:
     written = record(("a", "string"), ("b", ["null", "long"]))
     good = generated.body(written, {"a": "x", "b": 5})

@@ -7,6 +7,7 @@ boolean that cannot be is an error, nothing may follow a value, and what a body 
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -217,10 +218,22 @@ def _int(cursor: Cursor) -> int:
     return value
 
 
+def _rounded_to_odd(number: int) -> float:
+    """The double that makes the float next to an integer: one that is rounded as usual could lie half way between two
+    floats though the integer does not. Source: Boldo and Melquiond, "When double rounding is odd"."""
+    more = number.bit_length() - sys.float_info.mant_dig
+    if more > 0:
+        kept = number >> more
+        number = (kept | (kept << more != number)) << more
+    return float(number)
+
+
 def _read_integer(writer: Node, reader: Node) -> Read:
     read = _int if writer.kind == "int" else Cursor.long
-    if reader.kind in ("float", "double"):
+    if reader.kind == "double":
         return lambda cursor: float(read(cursor))
+    if reader.kind == "float":
+        return lambda cursor: _rounded_to_odd(read(cursor))
     if time_factors(writer, reader) == (1, 1):
         return read
 

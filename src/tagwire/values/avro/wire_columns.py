@@ -293,7 +293,7 @@ def _integer(writer: Node, reader: Node) -> Shape:
             floored = pc.fill_null(array, 0).to_numpy() // by
             array = pa.array(floored, mask=np.asarray(array.is_null()) if array.null_count else None)
         if pa.types.is_floating(kept):
-            return _cast(array.cast(pa.float64(), safe=False), kept), wrong
+            return array.cast(kept, safe=False), wrong
         if kept.bit_width == 32:
             array = array.cast(pa.int32(), safe=False)
         return _cast(array, kept), wrong
