@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -38,6 +39,26 @@ def test_who_waits_for_what_stops_is_told_so():
         thread.stop()
         with pytest.raises(TagwireError, match="stopped meanwhile"):
             asked.result(20)
+
+
+def test_a_service_that_does_not_begin_leaves_no_thread(monkeypatch):
+    begun, release = set(threading.enumerate()), LoopThread._release
+
+    class Refused:
+        async def __aenter__(self):
+            raise TagwireError("no")
+
+        async def __aexit__(self, *_):
+            return None
+
+    def slowly(thread):
+        time.sleep(0.2)
+        release(thread)
+
+    monkeypatch.setattr(LoopThread, "_release", slowly)
+    with pytest.raises(TagwireError, match="no"):
+        LoopThread(Refused())
+    assert set(threading.enumerate()) <= begun
 
 
 def test_who_asks_after_the_last_step_of_the_loop_does_not_wait_for_ever(monkeypatch):

@@ -30,6 +30,10 @@ class LoopThread:
         self._ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = threading.Thread(target=self._run, name="tagwire-broker", daemon=True)
         self._thread.start()
+        error = self._ready.exception()
+        if error is not None:
+            self._thread.join()  # of a service that does not begin nothing is left, its thread neither
+            raise error
         self._loop, self._stopping = self._ready.result()
 
     def call(self, work: Coroutine[object, None, Given]) -> Given:
