@@ -220,7 +220,7 @@ def _int(cursor: Cursor) -> int:
 
 def _rounded_to_odd(number: int) -> float:
     """The double that makes the float next to an integer: one that is rounded as usual could lie half way between two
-    floats though the integer does not. Source: Boldo and Melquiond, "When double rounding is odd"."""
+    floats though the integer does not."""
     more = number.bit_length() - sys.float_info.mant_dig
     if more > 0:
         kept = number >> more
