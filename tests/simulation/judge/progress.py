@@ -6,11 +6,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from tests.simulation.history import Operation
 from tests.simulation.judge.anomaly import Anomaly, anomaly, excerpt
 from tests.simulation.judge.facts import GROUPS, Facts, Place, Read
 from tests.simulation.judge.groups import holdings
+
+_LEADS_AGAIN: Final = (3, 2)
+"""From this release on a static leader that comes back leads again (KIP-814)."""
 
 
 @dataclass
@@ -72,6 +76,7 @@ def left_behind(facts: Facts) -> Iterator[Anomaly]:
                 isolation != group.isolation
                 or not group.reads_all_of(topic)
                 or not _left_alone(facts, group.name, topic)
+                or _may_grow_unseen(facts, group, topic)
             ):
                 continue
             if facts.start_may_move(topic, partition) or not final.records:
@@ -135,6 +140,8 @@ def unowned(facts: Facts) -> Iterator[Anomaly]:
             polls = [poll for poll in group.polls if poll.began > facts.quiet and topic in wanted.get(poll.process, ())]
             if isolation != "read_committed" or not polls or facts.topic(topic).deletes:
                 continue
+            if _may_grow_unseen(facts, group, topic):
+                continue
             since, until = polls[0].began, min(polls[-1].ended, over)
             of = [each for each in held if each.group == group.name and each.place == (topic, partition)]
             last = max([since, *(each.ended for each in of)])
@@ -157,6 +164,18 @@ def _wanted(member: Operation, topics: set[str]) -> set[str]:
     if pattern is not None:
         return {topic for topic in topics if re.fullmatch(pattern, topic)}
     return topics & set(member.value.get("topics") or ())
+
+
+def _may_grow_unseen(facts: Facts, group: Group, topic: str) -> bool:
+    """Whether nobody of a group may have noticed that a topic has got partitions: before KIP-814 a static leader that
+    came back was told that it leads no more, and whoever does not lead does not look."""
+    releases = [each.value.get("release") for each in facts.operations.of("broker_started")]
+    is_old = any(tuple(map(int, release.split(".")[:2])) < _LEADS_AGAIN for release in releases if release)
+    is_static = any(
+        member.value.get("instance_id") and member.value.get("protocol") == "classic" for member in group.members
+    )
+    grown = facts.operations.of("create_partitions")
+    return is_old and is_static and any(each.value.get("topic") == topic for each in grown)
 
 
 def _came_late(facts: Facts, topic: str, since: float) -> bool:

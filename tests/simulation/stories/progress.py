@@ -127,6 +127,28 @@ def _nobody_takes_over_who_does_not_want_it(story):
     _wants_another(story, survivor=False)
 
 
+def _grown_while_a_static_leader_was_away(story, release):
+    story.final(start=1)
+    story.note("broker", "broker_started", node="broker", fsync="batch", release=release, settings={})
+    wants = {"group": "g", "isolation": "read_committed", "reset": "earliest", "protocol": "classic"}
+    story.call("c", "subscribe", topics=["t"], instance_id="i", **wants)
+    story.call("admin", "create_partitions", topic="t", count=2)
+    story.note("world", "quiet")
+    story.poll(group="g")
+    story.wait(30)
+    story.poll(group="g")
+
+
+@innocent
+def _nobody_sees_that_a_topic_grew_while_its_static_leader_was_away(story):
+    _grown_while_a_static_leader_was_away(story, "2.8")
+
+
+@planted("unowned")
+def _nobody_sees_that_a_topic_grew_though_the_static_leader_leads_again(story):
+    _grown_while_a_static_leader_was_away(story, "3.3")
+
+
 @planted("group-unseen")
 def _passed_by_all_of_a_group(story):
     _member(story)
