@@ -132,7 +132,7 @@ def _grown_while_a_static_leader_was_away(story, release):
     story.note("broker", "broker_started", node="broker", fsync="batch", release=release, settings={})
     wants = {"group": "g", "isolation": "read_committed", "reset": "earliest", "protocol": "classic"}
     story.call("c", "subscribe", topics=["t"], instance_id="i", **wants)
-    story.call("admin", "create_partitions", topic="t", count=2)
+    story.call("admin", "create_partitions", topic="t", count=1)
     story.note("world", "quiet")
     story.poll(group="g")
     story.wait(30)
