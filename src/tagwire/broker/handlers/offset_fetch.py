@@ -8,7 +8,7 @@ would commit gets UNSTABLE_OFFSET_COMMIT. Source: KIP-447, KIP-709.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 from tagwire import messages
@@ -68,7 +68,7 @@ async def offset_fetch(call: Call[Request]) -> Response:
     topics = _topics(
         call,
         request.group_id,
-        None if request.topics is None else _once((topic.name, topic.partition_indexes) for topic in request.topics),
+        None if request.topics is None else [(topic.name, topic.partition_indexes) for topic in request.topics],
         lambda name, found: Response.OffsetFetchResponseTopic(name=name, partitions=found),
         Response.OffsetFetchResponsePartition,
     )
@@ -83,14 +83,14 @@ def _group(call: Call[Request], group: Request.OffsetFetchRequestGroup) -> Respo
         result.error_code = error.code
         return result
     by_id = call.version >= OFFSET_FETCH_TOPIC_IDS
-    requested: dict[str, list[int]] | None = None
+    requested: list[tuple[str, list[int]]] | None = None
     unknown: list[Response.OffsetFetchResponseTopics] = []
     if group.topics is not None:
         named = [
             (name_of(call.broker, topic.topic_id) if by_id else topic.name, topic.partition_indexes)
             for topic in group.topics
         ]
-        requested = _once((name, indexes) for name, indexes in named if name or not by_id)
+        requested = [(name, indexes) for name, indexes in named if name or not by_id]
         unknown = [_unknown(topic) for topic, (name, _) in zip(group.topics, named) if by_id and not name]
     found = _topics(
         call,
@@ -109,14 +109,6 @@ def _group(call: Call[Request], group: Request.OffsetFetchRequestGroup) -> Respo
     return result
 
 
-def _once(topics: Iterable[tuple[str, Iterable[int]]]) -> dict[str, list[int]]:
-    """The partitions that are named of each topic, however often: each one once."""
-    found: dict[str, dict[int, None]] = {}
-    for name, indexes in topics:
-        found.setdefault(name, {}).update(dict.fromkeys(indexes))
-    return {name: list(indexes) for name, indexes in found.items()}
-
-
 def _unknown(topic: Request.OffsetFetchRequestTopics) -> Response.OffsetFetchResponseTopics:
     """What is told of a topic whose id is none."""
     return Response.OffsetFetchResponseTopics(
@@ -133,22 +125,23 @@ def _unknown(topic: Request.OffsetFetchRequestTopics) -> Response.OffsetFetchRes
 def _topics(
     call: Call[Request],
     group_id: str,
-    requested: dict[str, list[int]] | None,
+    requested: list[tuple[str, list[int]]] | None,
     topic_of: Callable[[str, list[Partitions]], Topics],
     partition_type: type[Partitions],
 ) -> list[Topics]:
-    """What a group has committed, of the requested partitions; None is all."""
+    """What a group has committed, of the requested partitions, each as often as it is named; None is all."""
     offsets = call.broker.groups.offsets(group_id)
     if requested is None:
-        requested = {}
+        held: dict[str, list[int]] = {}
         for (topic, index), _ in offsets:
-            requested.setdefault(topic, []).append(index)
+            held.setdefault(topic, []).append(index)
+        requested = list(held.items())
     require_stable = call.request.require_stable
     return [
         topic_of(
             name, [_result(offsets, TopicPartition(name, index), require_stable, partition_type) for index in indexes]
         )
-        for name, indexes in requested.items()
+        for name, indexes in requested
     ]
 
 
