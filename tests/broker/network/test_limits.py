@@ -8,6 +8,7 @@ import socket
 import ssl
 import struct
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -238,11 +239,18 @@ def test_half_requests_of_very_many_that_hold_little_each_keep_nobody_waiting(tm
         assert broker.stats()["connections"]["held_bytes"] <= MIB
 
 
-def test_answers_that_nobody_reads_take_no_more_room_than_there_is(tmp_path, connect, make):
+@contextmanager
+def large_record(tmp_path, connect, make):
+    """A broker with one, of which a few take all the room that there is for responses; and one of its clients."""
     with Broker(tmp_path / "data", max_in_flight_bytes=16 * MIB) as broker:
         good = connect(broker.bootstrap)
         good.create("t", max_message_bytes=str(8 * MIB))
         good.produce("t", make.records(b"v" * 6 * MIB))
+        yield broker, good
+
+
+def test_answers_that_nobody_reads_take_no_more_room_than_there_is(tmp_path, connect, make):
+    with large_record(tmp_path, connect, make) as (broker, good):
         for _ in range(10):
             wire = connect(broker.bootstrap)
             push(wire, wire.rpc.send(make.fetch("t", 0), 12))
@@ -262,10 +270,7 @@ def no_request_is_sent(wire):
 
 @pytest.mark.parametrize("end", [nothing_more_is_sent, no_request_is_sent])
 def test_answers_that_nobody_reads_count_until_the_connection_has_ended(tmp_path, connect, make, end, caplog):
-    with Broker(tmp_path / "data", max_in_flight_bytes=16 * MIB) as broker:
-        good = connect(broker.bootstrap)
-        good.create("t", max_message_bytes=str(8 * MIB))
-        good.produce("t", make.records(b"v" * 6 * MIB))
+    with large_record(tmp_path, connect, make) as (broker, good):
         for _ in range(10):
             wire = connect(broker.bootstrap)
             wire.send(make.fetch("t", 0), 12)
