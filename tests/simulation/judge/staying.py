@@ -174,21 +174,36 @@ def taken_over(facts: Facts) -> Iterator[Anomaly]:
             until = min(later, default=facts.end)
             if until - since <= facts.bounds.takeover or facts.troubled(since - facts.bounds.undisturbed, until):
                 continue
-            until = min(until, since + facts.bounds.takeover)
-            of_it = [process for name, process in polls if name == group and topic in wanted.get(process, ())]
-            present = [process for process in of_it if _polls(polls[group, process], since, until)]
-            if not present or any(facts.was_late(process, since, until) for process in present):
+            present = [
+                (process, *span)
+                for (name, process), ended in polls.items()
+                if name == group and topic in wanted.get(process, ())
+                for span in _stays(facts, group, process, since, until)
+                if _polls(ended, *span)
+            ]
+            if not present or any(facts.was_late(*of) for of in present):
                 continue
-            what = f"{topic}-{partition} is nobody's of {group} for {facts.bounds.takeover:g} s, and {present[0]} polls"
+            where, waited = f"{topic}-{partition}", f"{facts.bounds.takeover:g} s"
+            what = f"{where} is nobody's of {group} for {waited}, and {present[0][0]} polls"
             yield anomaly("unowned", what, before.given)
+
+
+def _stays(facts: Facts, group: str, process: str, since: float, until: float) -> Iterator[tuple[float, float]]:
+    """The times between two moments in which a member that is there takes over: in none does it leave or join anew."""
+    renewed = [
+        each.ended for each in facts.operations.of("subscribe", "close")
+        if each.process == process and each.value.get("group") == group and since < each.ended < until
+    ]  # fmt: skip
+    for began, over in pairwise([since, *sorted(renewed), until]):
+        if over - began >= facts.bounds.takeover:
+            yield began, began + facts.bounds.takeover
 
 
 def _polls(ended: list[float], since: float, until: float) -> bool:
     """Whether somebody polls all the time between two moments."""
-    times = [at for at in ended if since - 1.0 <= at <= until + 1.0]
+    times = [at for at in ended if since <= at <= until + AWAKE_S]
     return (
-        len(times) > 1
-        and times[0] <= since
+        bool(times)
         and times[-1] >= until
-        and all(after - before <= AWAKE_S for before, after in pairwise(times))
+        and all(after - before <= AWAKE_S for before, after in pairwise([since, *times]))
     )

@@ -79,7 +79,7 @@ def _a_member_loses_what_it_had_while_something_is_wrong(story):
     story.assign("c", 1, f="lost")
 
 
-def _left(story, back=20.0, *, fault=False, every=1.0):
+def _left(story, back=20.0, *, fault=False, every=1.0, renewed=()):
     for process in ("c", "d"):
         _automatic(story, process)
     story.assign("c", 1)
@@ -90,6 +90,8 @@ def _left(story, back=20.0, *, fault=False, every=1.0):
     waited = 0.0
     while waited < back:
         story.wait(every)
+        if waited in renewed:
+            _automatic(story, "d")
         story.poll(process="d", group="g")
         waited += every + 2.0
     story.assign("d", 2)
@@ -108,6 +110,16 @@ def _who_is_there_takes_over_soon(story):
 @innocent
 def _nobody_takes_over_while_something_is_wrong(story):
     _left(story, fault=True)
+
+
+@innocent
+def _who_is_there_comes_and_goes(story):
+    _left(story, renewed=(6.0, 12.0))
+
+
+@planted("unowned")
+def _who_came_and_went_stays_at_last(story):
+    _left(story, 30.0, renewed=(3.0, 6.0))
 
 
 @innocent
