@@ -287,10 +287,46 @@ def wait_aiokafka(bootstrap: str, topic: str) -> list[float]:
     return found
 
 
+def wait_on_loop(bootstrap: str, topic: str) -> list[float]:
+    from tagwire.client.aio import AsyncConsumer, AsyncProducer
+
+    found: list[float] = []
+
+    async def wait() -> None:
+        own = group()
+        async with (
+            AsyncProducer(bootstrap, linger=0) as producer,
+            AsyncConsumer(bootstrap, group=own, offset_reset="earliest") as consumer,
+        ):
+            await consumer.subscribe(topic)
+            while not consumer.assignment():
+                await consumer.poll(0.1)
+            await producer.partitions_for(topic)
+
+            async def send() -> None:
+                for due in paced(LATENCY_SECONDS):
+                    while (left := due - time.perf_counter()) > 0:
+                        await asyncio.sleep(left)
+                    await producer.send(topic, stamped())
+
+            sending = asyncio.create_task(send())
+            async for record in consumer:
+                assert record.value is not None
+                found.append(taken(record.value))
+                if len(found) >= LATENCY_SECONDS * PER_SECOND:
+                    break
+            await sending
+
+    asyncio.run(wait())
+    return found
+
+
+OWN = ("tagwire", "tagwire, asyncio")
 WAITS: Mapping[str, Callable[[str, str], list[float]]] = {
     "confluent-kafka": wait_confluent,
     "aiokafka": wait_aiokafka,
     "tagwire": wait_tagwire,
+    "tagwire, asyncio": wait_on_loop,
 }
 
 
@@ -316,7 +352,7 @@ def latencies(bootstrap: str, rounds: int) -> str:
             if number >= WARMUP:
                 at[name].append((cuts[49] * 1000, cuts[98] * 1000))
     told = {name: [statistics.median(figures) for figures in zip(*rounds_of)] for name, rounds_of in at.items()}
-    best = [min(told[name][which] for name in WAITS if name != "tagwire") for which in (0, 1)]
+    best = [min(told[name][which] for name in WAITS if name not in OWN) for which in (0, 1)]
     lines = [
         f"from send to poll, {PER_SECOND:,} records/s, ms",
         f"  {'':32} {'p50':>8} {'p99':>8}  ratios to the better peer",
