@@ -59,10 +59,13 @@ def _check(asked: argparse.Namespace) -> None:
     if asked.first is not None and asked.minutes is None:
         raise ValueError("--from is for --minutes")
     if asked.plant:
-        from .planted import DEFECTS
+        from .planted import PlantError, defect
 
-        if unknown := [name for name in asked.plant if name not in DEFECTS]:
-            raise ValueError(f"{unknown[0]} is no planted defect; --plants says which there are")
+        try:
+            for name in asked.plant:
+                defect(name)
+        except PlantError as error:
+            raise ValueError(f"{error}; --plants says which there are") from None
     asked.planned = None if asked.plan is None else _plan_of(asked.plan)
 
 

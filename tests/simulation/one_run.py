@@ -44,13 +44,13 @@ def carry_out(seed: int | None, plan: Plan | None, plants: list[str], history: b
         history, trace: whether lines of them are wanted.
     """
     from . import workload
-    from .planted import DEFECTS, planted
+    from .planted import defect, planted
 
     if plan is None:
         assert seed is not None
         plan = workload.plan(seed)
     with ExitStack() as stack:
-        stack.enter_context(planted([DEFECTS[name] for name in plants]))
+        stack.enter_context(planted([defect(name) for name in plants]))
         return _run(plan, history, trace)
 
 

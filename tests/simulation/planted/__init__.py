@@ -18,6 +18,7 @@ from .defect import Defect, Edit, PlantError, plant, planted
 from .fourth_thoughts import FOURTH_THOUGHTS
 from .fourth_thoughts_of_clients import FOURTH_THOUGHTS_OF_CLIENTS
 from .leaders_and_coordinators import LEADERS_AND_COORDINATORS
+from .mutants import PREFIX, mutant
 from .records_and_rpc import RECORDS_AND_RPC
 from .second_thoughts import SECOND_THOUGHTS
 from .slips_of_the_broker import SLIPS_OF_THE_BROKER
@@ -47,4 +48,18 @@ _ROOMS = (
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}
 """All of them, by name."""
 
-__all__ = ["DEFECTS", "Defect", "Edit", "PlantError", "plant", "planted"]
+
+def defect(name: str) -> Defect:
+    """The one of this name, which may be a mutant's.
+
+    Raises:
+        PlantError: there is none.
+    """
+    if name.startswith(PREFIX):
+        return mutant(name).defect
+    if name not in DEFECTS:
+        raise PlantError(f"{name} is no planted defect")
+    return DEFECTS[name]
+
+
+__all__ = ["DEFECTS", "Defect", "Edit", "PlantError", "defect", "plant", "planted"]
