@@ -12,6 +12,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.broker import Cluster, Listener
+from tagwire.broker.handlers import produce
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError
 from tagwire.records import Record, batch_headers, write
 
@@ -321,6 +322,28 @@ def test_a_batch_whose_partition_is_added_to_a_transaction_while_the_leader_move
     may.set()
     refused = producer.receive().responses[0].partition_responses[0]
     assert (refused.error_code, refused.current_leader.leader_id) == (Error.NOT_LEADER_OR_FOLLOWER, 2)
+    assert at(2).offset_at("t", -1).offset == 0
+    assert at(2).ask(request, 12).responses[0].partition_responses[0].error_code == Error.NONE
+
+
+def test_a_batch_that_waits_to_be_written_while_the_leader_moves_is_not_of_the_next_epoch(cluster, at, monkeypatch):
+    create(at(1), "t", assignments=[[1, 2]])
+    begun, may, check = threading.Event(), threading.Event(), produce.check_batch
+
+    def when_it_may(*given):
+        begun.set()
+        assert may.wait(30)
+        return check(*given)
+
+    monkeypatch.setattr(produce, "check_batch", when_it_may)
+    request, producer = produce_request("t", write([Record(None, b"v")])), at(1)
+    producer.send(request, 12)
+    assert begun.wait(30)
+    cluster.move_leader("t", 0, 2)
+    may.set()
+    refused = producer.receive().responses[0].partition_responses[0]
+    assert (refused.error_code, refused.current_leader.leader_id) == (Error.NOT_LEADER_OR_FOLLOWER, 2)
+    assert refused.log_start_offset == -1
     assert at(2).offset_at("t", -1).offset == 0
     assert at(2).ask(request, 12).responses[0].partition_responses[0].error_code == Error.NONE
 

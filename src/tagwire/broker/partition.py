@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from tagwire.broker.group_commit import GroupCommit, MakeBatch
 from tagwire.broker.leadership import Leadership
-from tagwire.broker.storage.batch import Appended
+from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.log import PartitionLog
 from tagwire.broker.storage.producer_state import Producer
@@ -54,12 +55,16 @@ class Partition:
     def _committing(self) -> GroupCommit:
         return GroupCommit(self.log, self._commits, sync=self._fsync == "batch", advanced=self._wake)
 
-    def append(self, make: MakeBatch, *, decides: bool = False) -> asyncio.Future[Appended]:
+    def append(self, make: MakeBatch, *, decides: bool = False, by_leader: bool = False) -> asyncio.Future[Appended]:
         """Add a batch; see `GroupCommit.append`.
 
         Args:
             decides: other logs follow from it: it is on the disk first, with fsync="interval" too.
+            by_leader: only the leader of now adds it: NOT_LEADER_OR_FOLLOWER if another epoch has begun before its turn
+                comes, as in Kafka, whose leader holds on to its epoch while it appends (Partition).
         """
+        if by_leader:
+            make = partial(_in_epoch, self.leadership.epoch, make)
         return self._commit.append(make, sync=decides and self._fsync == "interval")
 
     def check_leader(self, node_id: int, epoch: int = -1) -> None:
@@ -151,3 +156,7 @@ class Partition:
     def _wake(self) -> None:
         for event in self._watchers:
             event.set()
+
+
+def _in_epoch(epoch: int, make: MakeBatch) -> Batch:
+    return replace(make(), leader_epoch=epoch)

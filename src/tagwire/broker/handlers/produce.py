@@ -185,10 +185,10 @@ def _led_elsewhere(partition: Partition, node_id: int) -> UntriedError | None:
 
 def _append(partition: Partition, node_id: int, make: MakeBatch) -> Appending:
     """Begins an append. Adding the partition to a transaction may have taken a while: who leads it is looked at again,
-    as Kafka's Partition.appendRecordsToLeader does."""
+    as Kafka's Partition.appendRecordsToLeader does, and once more when its turn comes."""
     elsewhere = _led_elsewhere(partition, node_id)
     if elsewhere is None:
-        return partition.append(make)
+        return partition.append(make, by_leader=True)
     refused: Appending = asyncio.get_running_loop().create_future()
     refused.set_exception(elsewhere)
     refused.exception()  # it is not logged where the client has gone

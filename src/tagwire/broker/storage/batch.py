@@ -44,12 +44,14 @@ class Batch:
         last_offset_delta: its last offset, counted from its first.
         max_timestamp: its greatest timestamp, ms; -1 for none.
         origin: the producer it is of; None for one that has no producer id.
+        leader_epoch: the epoch in which it was taken, and is refused out of; None for one that goes into any.
     """
 
     data: memoryview
     last_offset_delta: int
     max_timestamp: int
     origin: Origin | None = None
+    leader_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,10 @@ class PartitionLog(ReadableLog):
     def append(self, batches: Sequence[Batch]) -> list[Appended | TagwireError]:
         """Write batches at the end, in order. They are read, and safe, only after `flush` or `publish`.
 
-        The result has one entry per batch: a KafkaError for one whose sequence or epoch is wrong, which nothing follows
-        from for the others; a StorageError once a write failed, which every batch after it gets too: order is kept. A
-        failed write is undone; if even that fails, the log is offline.
+        The result has one entry per batch: a KafkaError for one whose sequence or epoch is wrong, or that was taken in
+        a leader epoch that is over, which nothing follows from for the others; a StorageError once a write failed,
+        which every batch after it gets too: order is kept. A failed write is undone; if even that fails, the log is
+        offline.
         """
         now, config = wall_ms(), self.config
         outcome: dict[int, Appended | TagwireError] = {}
@@ -112,6 +113,10 @@ class PartitionLog(ReadableLog):
         aborted: list[AbortedTransaction] = []
         next_offset, size = self._active.next_offset, self._active.size
         for number, batch in enumerate(batches):
+            if batch.leader_epoch not in (None, self.leader_epoch):
+                over = f"leader epoch {batch.leader_epoch}, in which it was taken, is over"
+                outcome[number] = KafkaError(Error.NOT_LEADER_OR_FOLLOWER, over)
+                continue
             try:
                 duplicate = self._producers.check(batch.origin)
             except KafkaError as refusal:
