@@ -270,6 +270,18 @@ def test_metadata_can_be_asked_for_by_topic_id(wire):
     assert (missing.name, missing.error_code) == (None, Error.UNKNOWN_TOPIC_ID)
 
 
+@pytest.mark.parametrize("version", [10, 11])
+def test_metadata_that_names_a_topic_by_id_before_version_12_is_refused(wire, version):
+    topic_id = create(wire).topic_id
+    request = messages.MetadataRequest
+    for name, given in (("t", topic_id), (None, topic_id), (None, NO_ID)):
+        asked = [request.MetadataRequestTopic(name="t"), request.MetadataRequestTopic(name=name, topic_id=given)]
+        response = wire.ask(request(topics=asked), version)
+        told = [(topic.error_code, topic.name, topic.topic_id, topic.partitions) for topic in response.topics]
+        assert told == [(Error.INVALID_REQUEST, "t", NO_ID, []), (Error.INVALID_REQUEST, name or "", given, [])]
+        assert response.brokers == []
+
+
 def test_topics_and_their_records_outlive_a_restart(tmp_path, connect, make):
     with Broker(tmp_path / "data") as broker:
         wire = connect(broker.bootstrap)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -11,7 +11,9 @@ from tagwire.broker.partition import Partition
 from tagwire.broker.storage.data_directory import TOPICS_FILE, StoredTopic
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error, KafkaError
+from tagwire.messages import MetadataRequest
 from tagwire.records.internal_topics import OFFSETS, TRANSACTIONS
+from tagwire.rpc.version_gates import METADATA_NULLABLE_TOPIC_NAME
 
 INTERNAL: Mapping[str, Mapping[str, str | None]] = {
     OFFSETS: {"cleanup.policy": "compact", "retention.ms": "-1", "segment.bytes": str(16 << 20)},
@@ -69,6 +71,12 @@ def check_topic_name(name: str) -> None:
             Error.INVALID_TOPIC_EXCEPTION,
             f"topic name {shown!r} is not 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', or is '.' or '..'",
         )
+
+
+def has_early_ids(topics: Iterable[MetadataRequest.MetadataRequestTopic], version: int) -> bool:
+    """Whether what a Metadata request names has ids, or no names, in a version that has fields for them and does not
+    serve them: 10 and 11 (KIP-516; Kafka's KafkaApis)."""
+    return version < METADATA_NULLABLE_TOPIC_NAME and any(topic.name is None or topic.topic_id.int for topic in topics)
 
 
 def unified(name: str) -> str:

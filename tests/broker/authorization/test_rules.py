@@ -131,6 +131,16 @@ def test_metadata_by_id_tells_the_id_and_no_name(admin, alice):
     assert (topic.error_code, topic.name, topic.topic_id) == (FORBIDDEN, None, topic_id)
 
 
+def test_metadata_by_id_before_version_12_tells_nobody_whether_the_topic_may_be_described(admin, alice):
+    topic_id = admin.metadata("u").topics[0].topic_id
+    kind = messages.MetadataRequest
+    request = kind(
+        topics=[kind.MetadataRequestTopic(name="u"), kind.MetadataRequestTopic(name=None, topic_id=topic_id)]
+    )
+    for client in (admin, alice):
+        assert [topic.error_code for topic in client.ask(request, 11).topics] == [Error.INVALID_REQUEST] * 2
+
+
 def test_a_topic_is_made_by_metadata_for_whoever_may_create_it(admin, alice):
     grant(admin, creation("new-", DESCRIBE, pattern=PREFIXED))
     (topic,) = alice.metadata("new-1", create=True).topics

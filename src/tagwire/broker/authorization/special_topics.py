@@ -15,8 +15,9 @@ from tagwire.broker.authorization.refusals import NO_OFFSET, create_topic, produ
 from tagwire.broker.authorization.rule import Each, by
 from tagwire.broker.batch_checks import has_transactional
 from tagwire.broker.session import AnyResponse, HangUp
+from tagwire.broker.topic import has_early_ids
 from tagwire.errors import Error
-from tagwire.rpc.version_gates import DELETE_TOPICS_IDS, METADATA_NULL_IS_ALL_TOPICS, METADATA_NULLABLE_TOPIC_NAME
+from tagwire.rpc.version_gates import DELETE_TOPICS_IDS, METADATA_NULL_IS_ALL_TOPICS
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 NO_ID: Final = UUID(int=0)
@@ -75,6 +76,8 @@ async def _metadata_of_the_rest(call: AnyCall, handle: Handle, *, has_none: bool
 
 def _take_undescribed(call: AnyCall, access: Access) -> list[Any]:
     request, topics = call.request, call.broker.topics
+    if has_early_ids(request.topics, call.version):
+        return []  # the handler refuses all of them
     creates = request.allow_auto_topic_creation and call.broker.settings.auto_create_topics
     may_create = not creates or access.may_to_cluster(Operation.CREATE)
     described, refused = [], {}
@@ -85,9 +88,8 @@ def _take_undescribed(call: AnyCall, access: Access) -> list[Any]:
         if name is None:  # an id of no topic: the handler says so
             described.append(wanted)
         elif not access.may(Operation.DESCRIBE, TOPIC, name):
-            told = None if call.version >= METADATA_NULLABLE_TOPIC_NAME else ""
             refused[name] = messages.MetadataResponse.MetadataResponseTopic(
-                error_code=FORBIDDEN, name=told if by_id else name, topic_id=wanted.topic_id if by_id else NO_ID
+                error_code=FORBIDDEN, name=None if by_id else name, topic_id=wanted.topic_id if by_id else NO_ID
             )
         elif not may_create and topics.get(name) is None and not access.may(Operation.CREATE, TOPIC, name):
             refused[name] = messages.MetadataResponse.MetadataResponseTopic(error_code=FORBIDDEN, name=name)

@@ -3,7 +3,8 @@
 Versions 0-12. Brokers are told at the addresses of the listener that the client came in by: this one at the address it
 reached. No topics requested means all (an
 empty list in version 0, null from 1). A missing topic is created when the client and the broker both allow it (before
-version 4 every client does). From version 12 a topic can be requested by its id. Source: KIP-516; Kafka's
+version 4 every client does). From version 12 a topic can be requested by its id; an id before, or no name, has all of
+the request refused, INVALID_REQUEST. Source: KIP-516; Kafka's
 KafkaApis.
 """
 
@@ -19,9 +20,9 @@ from tagwire.broker.node import Node
 from tagwire.broker.partition import Partition
 from tagwire.broker.quotas.throttles import Mutations
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topic import Topic, check_topic_name
+from tagwire.broker.topic import Topic, check_topic_name, has_early_ids
 from tagwire.errors import Error, KafkaError
-from tagwire.rpc.version_gates import METADATA_NULL_IS_ALL_TOPICS, METADATA_NULLABLE_TOPIC_NAME
+from tagwire.rpc.version_gates import METADATA_NULL_IS_ALL_TOPICS
 
 Request = messages.MetadataRequest
 Response = messages.MetadataResponse
@@ -32,13 +33,15 @@ NAMES_AT_A_TIME = 1000
 @handles(Request, versions="0-12")
 async def metadata(call: Call[Request]) -> Response:
     request, broker = call.request, call.broker
+    if request.topics and has_early_ids(request.topics, call.version):
+        return _refused(request.topics, Error.INVALID_REQUEST)
     create: Mutations | None = None
     if request.topics is None or (call.version < METADATA_NULL_IS_ALL_TOPICS and not request.topics):
         topics = [_describe(broker, topic) for topic in broker.topics]
     else:
         if broker.settings.auto_create_topics and request.allow_auto_topic_creation:
             create = broker.throttles.mutations(call, None)
-        topics = await _find_all(broker, request.topics, create, call.version)
+        topics = await _find_all(broker, request.topics, create)
     return Response(
         brokers=[
             Response.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
@@ -51,17 +54,27 @@ async def metadata(call: Call[Request]) -> Response:
     )
 
 
+def _refused(topics: Iterable[Request.MetadataRequestTopic], error: Error) -> Response:
+    """The response that tells the same of each topic, and of no broker."""
+    return Response(
+        topics=[
+            Response.MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in topics
+        ]
+    )
+
+
 def _once(requested: Iterable[Request.MetadataRequestTopic]) -> Iterable[Request.MetadataRequestTopic]:
     return {(topic.name, topic.topic_id): topic for topic in requested}.values()
 
 
 async def _find_all(
-    broker: Node, requested: Iterable[Request.MetadataRequestTopic], create: Mutations | None, version: int
+    broker: Node, requested: Iterable[Request.MetadataRequestTopic], create: Mutations | None
 ) -> list[Response.MetadataResponseTopic]:
     """`create`: by what topics are counted that are created; None where none may be."""
     found = []
     for number, topic in enumerate(_once(requested)):
-        found.append(await _find(broker, topic, create, version))
+        found.append(await _find(broker, topic, create))
         # When there is no room for one more, there is none for thousands more.
         create = create if found[-1].error_code != Error.POLICY_VIOLATION else None
         if number % NAMES_AT_A_TIME == 0:
@@ -70,14 +83,13 @@ async def _find_all(
 
 
 async def _find(
-    broker: Node, requested: Request.MetadataRequestTopic, create: Mutations | None, version: int
+    broker: Node, requested: Request.MetadataRequestTopic, create: Mutations | None
 ) -> Response.MetadataResponseTopic:
     if requested.name is None:
         found = broker.topics.by_id(requested.topic_id)
         if found is None:
-            name = None if version >= METADATA_NULLABLE_TOPIC_NAME else ""
             return Response.MetadataResponseTopic(
-                error_code=Error.UNKNOWN_TOPIC_ID, name=name, topic_id=requested.topic_id
+                error_code=Error.UNKNOWN_TOPIC_ID, name=None, topic_id=requested.topic_id
             )
         return _describe(broker, found)
     found = broker.topics.get(requested.name)
