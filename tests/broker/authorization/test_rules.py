@@ -242,10 +242,17 @@ def test_offsets_of_a_group_that_is_named_twice_are_of_topics_that_may_be_descri
         topics=[request.OffsetFetchRequestTopics(name="t", partition_indexes=[0])],
     )
     whole = request.OffsetFetchRequestGroup(group_id="twice", topics=None)
-    (answer,) = alice.ask(request(groups=[one, whole]), 9).groups
-    assert (answer.error_code, answer.topics) == (0, [])
-    (answer,) = alice.ask(request(groups=[whole, one]), 9).groups
-    assert [topic.partitions[0].error_code for topic in answer.topics] == [FORBIDDEN]
+    for named in ([one, whole], [whole, one]):
+        for group, answer in zip(named, alice.ask(request(groups=named), 9).groups, strict=True):
+            told = [topic.partitions[0].error_code for topic in answer.topics]
+            assert (answer.error_code, told) == (0, [] if group is whole else [FORBIDDEN])
+
+
+def test_a_group_that_is_named_twice_and_may_not_be_described_is_refused_twice(admin, alice):
+    request = messages.OffsetFetchRequest
+    groups = [request.OffsetFetchRequestGroup(group_id="twice", topics=None) for _ in range(2)]
+    told = [(group.group_id, group.error_code) for group in alice.ask(request(groups=groups), 9).groups]
+    assert told == [("twice", Error.GROUP_AUTHORIZATION_FAILED)] * 2
 
 
 def test_deny_is_for_one_host_and_not_for_others(admin, alice):

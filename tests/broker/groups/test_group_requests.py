@@ -278,6 +278,24 @@ def test_a_topic_that_is_named_twice_is_told_twice_each_time_with_its_partitions
     assert found == [[(0, 10), (1, 11)], [(1, 11), (2, 12)]]
 
 
+def test_a_group_that_is_named_twice_is_answered_twice_each_time_with_what_it_asks_for(wire):
+    wire.create("t", 3)
+    for partition in range(3):
+        commit(wire, 10 + partition, partition=partition)
+    kind = messages.OffsetFetchRequest
+    asked = [[0], [2], None, None]  # all that there is, which may be much, is told once
+    groups = [
+        kind.OffsetFetchRequestGroup(
+            group_id="g",
+            topics=None if named is None else [kind.OffsetFetchRequestTopics(name="t", partition_indexes=named)],
+        )
+        for named in asked
+    ]
+    told = wire.ask(kind(groups=groups), 8).groups
+    found = [[each.committed_offset for each in group.topics[0].partitions] for group in told]
+    assert found == [[10], [12], [10, 11, 12]]
+
+
 def test_what_cannot_be_committed_is_refused_and_the_rest_is_stored(wire):
     wire.create("t")
     for name in ("missing", ""):

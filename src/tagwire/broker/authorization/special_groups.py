@@ -102,27 +102,23 @@ async def offset_fetch(call: AnyCall, access: Access, handle: Handle) -> AnyResp
     if call.version < OFFSET_FETCH_GROUPS:
         return await _offsets_of_one(call, access, handle)
     request, kind = call.request, messages.OffsetFetchResponse
-    # As the handler takes them: what is hidden of a group that is named twice has to be of the one that is answered.
-    request.groups = list({group.group_id: group for group in request.groups}.values())
-    refused = [group for group in request.groups if not access.may(Operation.DESCRIBE, GROUP, group.group_id)]
-    names = {group.group_id for group in refused}
-    request.groups = [group for group in request.groups if group.group_id not in names]
-    hidden: dict[str, list[Any]] = {}
+    may = {name: access.may(Operation.DESCRIBE, GROUP, name) for name in {group.group_id for group in request.groups}}
+    refused = [group.group_id for group in request.groups if not may[group.group_id]]
+    request.groups = [group for group in request.groups if may[group.group_id]]
+    hidden: dict[int, list[Any]] = {}
     for group in request.groups:
         if group.topics is not None:
             decided = [(topic, _may_describe(call, access, topic)) for topic in group.topics]
             group.topics = [topic for topic, allowed in decided if allowed]
-            hidden[group.group_id] = [topic for topic, allowed in decided if not allowed]
+            hidden[id(group)] = [topic for topic, allowed in decided if not allowed]
     response: Any = await handle(call)
-    for result in response.groups:
-        if result.group_id not in hidden:
+    # A group may be named twice: the request has those by now that were answered, in the order of the answers.
+    for group, result in zip(request.groups, response.groups):
+        if group.topics is None:
             result.topics = [topic for topic in result.topics if _may_describe(call, access, topic)]
         elif result.error_code == Error.NONE:
-            result.topics = [
-                *result.topics,
-                *(_hidden_topic(topic, topic.topic_id) for topic in hidden[result.group_id]),
-            ]
-    response.groups.extend(kind.OffsetFetchResponseGroup(group_id=name, error_code=REFUSED[GROUP]) for name in names)
+            result.topics = [*result.topics, *(_hidden_topic(topic, topic.topic_id) for topic in hidden[id(group)])]
+    response.groups.extend(kind.OffsetFetchResponseGroup(group_id=name, error_code=REFUSED[GROUP]) for name in refused)
     return response  # type: ignore[no-any-return]
 
 

@@ -3,12 +3,13 @@
 Versions 1-10; from version 2 null topics mean all that the group has, from version 8 several groups come at once, from
 version 9 a member of KIP-848 may say who it is, from version 10 topics are named by their ids alone. Where
 nothing is committed the offset is -1. With `require_stable`, from version 7, a partition that an open transaction
-would commit gets UNSTABLE_OFFSET_COMMIT. Source: KIP-447, KIP-709.
+would commit gets UNSTABLE_OFFSET_COMMIT. A group is answered as often as it is named, but where that asks for all that
+it has once more: a few bytes would ask for megabytes, again and again. Source: KIP-447, KIP-709; Kafka's KafkaApis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from tagwire import messages
@@ -63,8 +64,8 @@ ROUTED = ByVersion(
 async def offset_fetch(call: Call[Request]) -> Response:
     request = call.request
     if call.version >= OFFSET_FETCH_GROUPS:
-        groups = {group.group_id: group for group in request.groups}.values()
-        return Response(groups=[_group(call, group) for group in groups])
+        request.groups = _all_offsets_once(request.groups)
+        return Response(groups=[_group(call, group) for group in request.groups])
     topics = _topics(
         call,
         request.group_id,
@@ -73,6 +74,18 @@ async def offset_fetch(call: Call[Request]) -> Response:
         Response.OffsetFetchResponsePartition,
     )
     return Response(topics=topics)
+
+
+def _all_offsets_once(groups: Iterable[Request.OffsetFetchRequestGroup]) -> list[Request.OffsetFetchRequestGroup]:
+    whole: set[str] = set()
+    kept = []
+    for group in groups:
+        if group.topics is not None:
+            kept.append(group)
+        elif group.group_id not in whole:
+            whole.add(group.group_id)
+            kept.append(group)
+    return kept
 
 
 def _group(call: Call[Request], group: Request.OffsetFetchRequestGroup) -> Response.OffsetFetchResponseGroup:
