@@ -113,6 +113,32 @@ def test_what_an_older_release_lacks_a_client_that_asks_may_do_without() -> None
     assert outcomes(does_not, "3.0", "4.3") == ["breaks", "works"]
 
 
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize(
+    ("api", "version", "until"),
+    [
+        ("AlterUserScramCredentials", 0, "3.4"),
+        ("CreateDelegationToken", 2, "3.5"),
+        ("DescribeDelegationToken", 1, "3.5"),
+    ],
+)
+def test_what_krafts_brokers_did_not_serve_yet_and_zookeepers_did_is_left_open(
+    api: str, version: int, until: str, asks: bool
+) -> None:
+    used = usage((api, version), asks=asks)
+    targets = ["2.8", "3.3", "3.4", "3.5", "3.6", "3.9"]
+    left_open = targets.index(until)
+    expected = ["works", *["uncertain"] * left_open, *["works"] * (len(targets) - 1 - left_open)]
+    assert outcomes(used, *targets) == expected
+    assert cause(judge(used, "3.3")) is Cause.ZOOKEEPER
+    assert "are served, by brokers of ZooKeeper clusters" in str(judge(used, "3.3").findings[0])
+
+
+def test_what_neither_kind_of_brokers_serves_breaks_whatever_the_cluster_is() -> None:
+    verdict = judge(usage(("CreateDelegationToken", 9), asks=False), "3.3")
+    assert (cause(verdict), verdict.findings[0].served) == (Cause.GONE, None)
+
+
 @pytest.mark.parametrize(
     ("version", "target", "outcome"),
     [

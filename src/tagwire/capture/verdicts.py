@@ -9,6 +9,8 @@ A version that the release serves works. One that it does not serve is judged by
   software were tried, that decides; where not, this evidence does not tell whether it could more;
 - it does not ask: it sends what it sends, and breaks.
 
+Up to 3.5 an API may be served in ZooKeeper clusters and not yet in KRaft's: that is left open.
+
 Ranges are those of `tagwire.spec.releases`, per exact release (4.0.0 is not 4.0.1), never a broker's own word for what
 is deprecated. Source: KIP-896.
 """
@@ -50,6 +52,7 @@ class Cause(Enum):
     BROKE = "this release of the client, or a newer one, was tried, and breaks"
     GONE = "the API is not served, and the client does not ask"
     WITHOUT = "the API is not served; whether the client, which asks, does without it is not known"
+    ZOOKEEPER = "by brokers of ZooKeeper clusters, not by those of KRaft clusters, and the release has both"
 
 
 _OUTCOMES: Final = {
@@ -60,6 +63,7 @@ _OUTCOMES: Final = {
     Cause.GONE: Outcome.BREAKS,
     Cause.CAPPED: Outcome.UNCERTAIN,
     Cause.WITHOUT: Outcome.UNCERTAIN,
+    Cause.ZOOKEEPER: Outcome.UNCERTAIN,
     Cause.ADAPTS: Outcome.WORKS,
     Cause.WORKED: Outcome.WORKS,
 }
@@ -92,7 +96,7 @@ class Finding:
     Attributes:
         api: the API's key.
         versions: {version: its use}, of those that are not served.
-        served: what the release serves of the API; None where it lacks it.
+        served: what the release serves of the API, by brokers of either kind; None where it lacks it.
     """
 
     api: int
@@ -198,13 +202,20 @@ def _findings(usage: Usage, target: str) -> tuple[Finding, ...]:
     for api, versions in sorted(usage.apis.items()):
         have = served.get(api)
         outside = {version: use for version, use in sorted(versions.items()) if not _serves(have, version)}
-        if outside:
-            found.append(Finding(api, outside, have, _cause(usage, api, outside, have, target)))
+        if not outside:
+            continue
+        cause = _cause(usage, api, outside, have, target)
+        if have is None and (by_others := releases.served(target, listener="either").get(api)) is not None:
+            beyond = {version: use for version, use in outside.items() if not _serves(by_others, version)}
+            if not beyond or _OUTCOMES[_cause(usage, api, beyond, by_others, target)] is Outcome.WORKS:
+                have, cause = by_others, Cause.ZOOKEEPER
+        found.append(Finding(api, outside, have, cause))
     return tuple(found)
 
 
 def served_to_clients(release: str) -> dict[int, ApiRange]:
-    """What brokers of a release that people ran serve: of a ZooKeeper cluster, until KRaft was ready with 3.3."""
+    """What brokers of a release that people ran serve: of a ZooKeeper cluster, until KRaft was ready with 3.3. What
+    KRaft's lacked from then on (users until 3.5, tokens until 3.6) is not among it."""
     names = releases.names()
     old = names.index("2.8") <= _index(release) < names.index("3.3")
     return releases.served(release, listener="zkBroker" if old else "broker")
