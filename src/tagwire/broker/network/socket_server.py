@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
 import time
 from collections import Counter
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tagwire.broker.apis import Apis
 from tagwire.broker.cluster_image import Reached
@@ -27,6 +28,23 @@ logger = logging.getLogger("tagwire.broker")
 BACKLOG = 1024
 TLS_GREETING_S = 10.0
 NO_FILES_LEFT_S = 0.5
+
+_GONE_ALREADY: Final = frozenset(
+    {
+        errno.ECONNABORTED,
+        errno.ECONNRESET,
+        errno.EPERM,
+        errno.EPROTO,
+        errno.ENOPROTOOPT,
+        errno.EOPNOTSUPP,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+    }
+)
+"""What accept(2) says of one connection, which ended before it was taken or may not be; the next one may be taken."""
+
 STALE_EVERY_S = 1.0
 
 ADDRESSES_TOLD = 100
@@ -193,7 +211,11 @@ class SocketServer:
         while True:
             try:
                 client, address = await loop.sock_accept(listening)
-            except OSError as error:  # no file left for it: others will be closed, and it waits in the backlog
+            except OSError as error:
+                if error.errno in _GONE_ALREADY:
+                    logger.info("a connection was gone before it was taken: %s", error)
+                    continue
+                # No file left for it, or no memory: others will be closed, and it waits in the backlog.
                 logger.error("no connection can be taken: %s", error)
                 await asyncio.sleep(NO_FILES_LEFT_S)
                 continue
