@@ -21,7 +21,15 @@ from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
 from tagwire.client.scheduling import Lock, Tasks, gather, sleep
 from tagwire.client.security import Security
 from tagwire.codec import MessageObject
-from tagwire.errors import AuthenticationError, ConnectError, ConnectionLostError, RequestTimeoutError, TagwireError
+from tagwire.errors import (
+    AuthenticationError,
+    ConnectError,
+    ConnectionLostError,
+    Error,
+    KafkaError,
+    RequestTimeoutError,
+    TagwireError,
+)
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 from tagwire.rpc import ScramServer, scram_credential
@@ -115,6 +123,31 @@ def test_metadata_is_asked_again_after_a_lost_connection_with_a_pause_by_the_mad
     assert driver.run(client.refresh([], client.deadline())).cluster_id == "fake"
     assert 0.05 * 0.8 + 0.1 * 0.8 < driver.now() - before < 1
     assert cluster.brokers[0].connections == 3
+
+
+def test_metadata_without_brokers_is_not_believed_and_asked_for_again() -> None:
+    cluster = FakeCluster(2)
+    driver, client = network(cluster)
+    driver.run(client.refresh([], client.deadline()))
+    empty = messages.MetadataResponse(cluster_id=None, controller_id=-1)
+    cluster.script("Metadata", lambda _: empty, lambda _: empty)
+    known = driver.run(client.refresh([], client.deadline()))
+    assert (sorted(known.brokers), known.cluster_id) == ([0, 1], "fake")
+    cluster.script("Metadata", *[lambda _: empty] * 100)
+    with pytest.raises(ConnectError, match=r"tells of no brokers"):
+        driver.run(client.refresh([], driver.now() + 1))
+    assert client.is_known(1)
+
+
+def test_a_refusal_of_all_metadata_which_tells_of_no_brokers_is_raised_at_once() -> None:
+    cluster = FakeCluster()
+    driver, client = network(cluster)
+    told = messages.MetadataResponse.MetadataResponseTopic(name="t", error_code=Error.INVALID_REQUEST)
+    cluster.script("Metadata", lambda _: messages.MetadataResponse(topics=[told]))
+    with pytest.raises(KafkaError) as caught:
+        driver.run(client.refresh(["t"], client.deadline()))
+    assert caught.value.error is Error.INVALID_REQUEST
+    assert len(cluster.requests("Metadata")) == 1
 
 
 def test_a_broker_that_goes_down_between_requests_is_connected_to_anew() -> None:

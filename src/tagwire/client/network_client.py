@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeVar
 
+from tagwire import messages
 from tagwire.client import process
 from tagwire.client.broker_connection import CONNECT_TIMEOUT, BrokerConnection
 from tagwire.client.connection_settings import ConnectionSettings
@@ -269,7 +270,8 @@ class NetworkClient:
     async def refresh(
         self, topics: Iterable[str] | None, deadline: float, *, allow_auto_create: bool = False
     ) -> ClusterMetadata:
-        """Requests Metadata, of other brokers and again until the deadline, and updates the cache."""
+        """Requests Metadata, of other brokers and again until the deadline, and updates the cache. A response without
+        brokers, as of one that is just starting, is not believed, and what is known stays (Kafka's NetworkClient)."""
         message = metadata_request(topics, allow_auto_create=allow_auto_create)
         retry = self.retry(deadline)
         while True:
@@ -279,6 +281,8 @@ class NetworkClient:
                     raise self._rebootstrapped(connection.broker)
                 if response.error_code:
                     raise KafkaError(response.error_code, "metadata")
+                if not response.brokers:
+                    raise _nobody(response, connection.broker)
                 break
             except TagwireError as error:
                 if not self._was_connected:
@@ -488,6 +492,14 @@ class NetworkClient:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+
+def _nobody(response: messages.MetadataResponse, broker: str) -> TagwireError:
+    """What a response without brokers is: the refusal of a whole request, or of a broker that is starting."""
+    refused = {Error.of(topic.error_code) for topic in response.topics}
+    if len(refused) == 1 and not (error := refused.pop()).retriable and error:
+        return KafkaError(error, "metadata")
+    return ConnectError(f"{broker} tells of no brokers, as one that is starting does")
 
 
 def _led(topic: TopicMetadata, index: int) -> PartitionMetadata | KafkaError:
