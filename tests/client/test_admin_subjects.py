@@ -31,6 +31,7 @@ from tagwire.errors import (
     RemoteProtocolError,
     UnsupportedVersionError,
 )
+from tagwire.rpc.names import api_name
 from tagwire.spec.api_keys import ApiKey
 
 from .admin_responses import SERVED, Looked
@@ -161,6 +162,60 @@ def test_what_other_brokers_list_is_told_where_one_refuses_or_is_away(
         with pytest.raises(KafkaError) as refused:
             list_all(admin)
         assert not isinstance(refused.value, PartlyRefusedError)
+
+
+def lack(cluster: FakeCluster, api: str, *nodes: int) -> None:
+    """Has some brokers not serve an API, as older ones do beside newer ones."""
+    respond = cluster.respond
+
+    def older(name: str, message: Any, node: int) -> Any:
+        response = respond(name, message, node)
+        if name == "ApiVersions" and node in nodes:
+            response.api_keys = [each for each in response.api_keys if api_name(each.api_key) != api]
+        return response
+
+    cluster.respond = older  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(("api", "kind", "full", "list_all"), LISTS, ids=[each[0] for each in LISTS])
+def test_what_other_brokers_list_is_told_where_one_is_too_old_to(
+    cluster: FakeCluster, api: str, kind: Any, full: Any, list_all: Any
+) -> None:
+    cluster.serve({66: (0, 1)}, {api: lambda _: full})
+    lack(cluster, api, 1)
+    with Admin(cluster.bootstrap) as admin, pytest.raises(PartlyRefusedError, match=f"broker 1.*{api}") as caught:
+        list_all(admin)
+    assert caught.value.error is Error.UNSUPPORTED_VERSION
+    assert (list(caught.value.refused), [len(each) for each in caught.value.succeeded.values()]) == ([1], [1])
+
+
+@pytest.mark.parametrize(("api", "kind", "full", "list_all"), LISTS, ids=[each[0] for each in LISTS])
+def test_a_listing_that_every_broker_is_too_old_for_says_so(
+    cluster: FakeCluster, api: str, kind: Any, full: Any, list_all: Any
+) -> None:
+    cluster.serve({66: (0, 1)}, {})
+    lack(cluster, api, 0, 1)
+    with Admin(cluster.bootstrap) as admin, pytest.raises(UnsupportedVersionError, match=api):
+        list_all(admin)
+
+
+def test_what_was_changed_is_told_though_another_broker_is_too_old(cluster: FakeCluster) -> None:
+    kind = messages.FindCoordinatorResponse
+    nodes = {"g": 0, "h": 1}
+    cluster.serve(
+        {},
+        {
+            "FindCoordinator": lambda request: kind(
+                coordinators=[kind.Coordinator(key=key, node_id=nodes[key]) for key in request.coordinator_keys]
+            ),
+            "DeleteGroups": lambda _: deleted("g"),
+        },
+    )
+    lack(cluster, "DeleteGroups", 1)
+    with Admin(cluster.bootstrap) as admin:
+        with pytest.raises(PartlyRefusedError, match=r"UNSUPPORTED_VERSION .*delete group 'h': ") as caught:
+            admin.delete_groups(["h", "g"])
+        assert list(caught.value.succeeded) == ["g"]
 
 
 def test_a_broker_that_hangs_keeps_no_other_from_being_described(cluster: FakeCluster) -> None:

@@ -26,7 +26,8 @@ class Admin(AccessCalls, PlacementCalls):
     UnsupportedVersionError that names the API, both ranges, the broker and the releases that would do. What may
     succeed later is tried again until the client's timeout; a change whose response was lost is not. A call about
     several things of which some are refused raises a `PartlyRefusedError`, a KafkaError that has what succeeded, too;
-    so it does where a broker is away for some of them (NETWORK_EXCEPTION, REQUEST_TIMED_OUT), unless it is for all.
+    so it does where a broker is away for some of them (NETWORK_EXCEPTION, REQUEST_TIMED_OUT) or too old for it
+    (UNSUPPORTED_VERSION), unless it is for all.
 
         with Admin("kafka-1:9092") as admin:
             admin.create_topics([NewTopic("flights", num_partitions=4)])
@@ -156,8 +157,8 @@ class Admin(AccessCalls, PlacementCalls):
             types: only groups of these types, "classic", "consumer", "share"; needs Kafka 3.8.
 
         Raises:
-            KafkaError: every broker refuses. PartlyRefusedError: some refuse or are away; both its `refused` and its
-                `succeeded` are by node id. UnsupportedVersionError: a broker is too old for the filter.
+            KafkaError: every broker refuses. PartlyRefusedError: some refuse, are away or too old; both its `refused`
+                and its `succeeded` are by node id. UnsupportedVersionError: all are too old.
         """
         return self._network.run(self._core.list_groups(states=states, types=types))
 
@@ -274,8 +275,8 @@ class Admin(AccessCalls, PlacementCalls):
             longer_than_ms: only transactions that have been open for longer; needs Kafka 3.8.
 
         Raises:
-            KafkaError: every broker refuses. PartlyRefusedError: some refuse or are away; both its `refused` and its
-                `succeeded` are by node id. UnsupportedVersionError: a broker is too old for the filter.
+            KafkaError: every broker refuses. PartlyRefusedError: some refuse, are away or too old; both its `refused`
+                and its `succeeded` are by node id. UnsupportedVersionError: all are too old.
         """
         return self._network.run(
             self._core.list_transactions(states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms)

@@ -31,6 +31,7 @@ from tagwire.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
     TagwireError,
+    UnsupportedVersionError,
 )
 from tagwire.escaping import told
 from tagwire.partitions import TopicPartition
@@ -39,6 +40,9 @@ from tagwire.rpc import choose
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 Result = TypeVar("Result")
+
+_NO_ANSWER: Final = (*UNREACHABLE, UnsupportedVersionError)
+# Of a cluster whose brokers are of several releases one may lack an API, or a version of it: the others have told.
 
 MOST_TOLD: Final = 100
 """Refusals that one error tells: a request may be about thousands of things."""
@@ -95,8 +99,9 @@ class AdminApi:
         Raises:
             PartlyRefusedError: with the code of the first refusal; the text tells up to `MOST_TOLD`. The others have
                 succeeded. KafkaError alone: the request was about one key. What was about some keys when a broker was
-                away is among what is refused, where anything was told of others.
-            ConnectError, ConnectionLostError, RequestTimeoutError: nothing was told of any key.
+                away, or is for one that is too old, is among what is refused, where anything was told of others.
+            ConnectError, ConnectionLostError, RequestTimeoutError, UnsupportedVersionError: nothing was told of any
+                key.
             RemoteProtocolError: a response leaves out a key, or tells of another.
             UnknownBrokerError: metadata still lists no broker that the caller named.
         """
@@ -157,7 +162,7 @@ class AdminApi:
                     await sleep(again_at)
                     network.forget(key.topic for key in left if isinstance(key, TopicPartition))
                     await network.refresh([], deadline)
-        except UNREACHABLE as error:
+        except _NO_ANSWER as error:
             if not found and not refused:
                 raise
             # What became of the others is not to be lost with it.
@@ -194,8 +199,8 @@ class AdminApi:
             ask: of one broker, with a deadline: an error code, 0 for none, and what it lists.
 
         Raises:
-            PartlyRefusedError: brokers refuse, or are away; of both it tells by node id. ConnectError, ...: all are
-                away. KafkaError: all refuse.
+            PartlyRefusedError: brokers refuse, are away or too old; of both it tells by node id. ConnectError, ...:
+                all are away. KafkaError: all refuse. UnsupportedVersionError: all are too old.
         """
         found: dict[int, list[V]] = {}
         failed: dict[int, TagwireError] = {}
@@ -206,7 +211,7 @@ class AdminApi:
             found.clear()  # of a round before, since when something may have gone
             failed.clear()
             for node, response in zip(brokers, responses):
-                if isinstance(response, UNREACHABLE):
+                if isinstance(response, _NO_ANSWER):
                     failed[node] = response
                 elif isinstance(response, Exception):
                     raise response
@@ -214,7 +219,7 @@ class AdminApi:
                     failed[node] = KafkaError(response[0], f"list {what} of broker {node}")
                 else:
                     found[node] = response[1]
-            for error in failed.values():
+            for error in sorted(failed.values(), key=lambda error: not isinstance(error, UNREACHABLE)):  # may be back
                 if not isinstance(error, KafkaError):
                     raise error
             for error in failed.values():
@@ -225,7 +230,7 @@ class AdminApi:
 
         try:
             await self._drive([what], send, "list")
-        except (KafkaError, *UNREACHABLE):
+        except (KafkaError, *_NO_ANSWER):
             if not found or not failed:
                 raise
             refused = {node: as_refusal(error, f"list {what} of broker {node}") for node, error in failed.items()}
@@ -267,11 +272,14 @@ class AdminApi:
 
 
 def as_refusal(error: TagwireError, about: str) -> KafkaError:
-    """What a broker that is away is told as beside refusals, by the codes that Kafka's clients have for it."""
+    """What a broker that is away, or too old, is told as beside refusals, by the codes that Kafka's clients have."""
     if isinstance(error, KafkaError):
         return error
-    is_late = isinstance(error, RequestTimeoutError)
-    return KafkaError(Error.REQUEST_TIMED_OUT if is_late else Error.NETWORK_EXCEPTION, f"{about}: {error}")
+    if isinstance(error, UnsupportedVersionError):
+        code = Error.UNSUPPORTED_VERSION
+    else:
+        code = Error.REQUEST_TIMED_OUT if isinstance(error, RequestTimeoutError) else Error.NETWORK_EXCEPTION
+    return KafkaError(code, f"{about}: {error}")
 
 
 def partly_refused(refused: Mapping[K, KafkaError], succeeded: Mapping[K, V]) -> PartlyRefusedError:
