@@ -98,6 +98,23 @@ def test_what_comes_after_such_an_end_is_landed_where_loss_is_none() -> None:
     assert landed(Topic(100, 80, 120, 120, skip=True), 90, follow=True) == [(90, 100), (80, 120)]
 
 
+class GrowingTopic(Topic):
+    """A second partition comes after the first look, and has lost its first seven records by then."""
+
+    looks = 0
+
+    def offsets(self, which: int) -> Offsets:
+        found = super().offsets(which)
+        self.looks += which == LATEST
+        return found if self.looks < 2 else {**found, TopicPartition("t", 1): 7}
+
+
+def test_what_a_new_partition_has_lost_is_an_error_as_in_a_stream() -> None:
+    with pytest.raises(KafkaError, match=r"t-1 is new and already begins at 7 \(failOnDataLoss=false"):
+        landed(GrowingTopic(100, 100), 90, follow=True)
+    assert landed(GrowingTopic(100, 120, 120, skip=True), 90, follow=True) == [(90, 100), (100, 120)]
+
+
 def test_a_partition_that_grows_is_landed_as_it_does() -> None:
     assert landed(Topic(100, 100, 120, 120), 90, follow=True) == [(90, 100), (100, 120)]
 

@@ -98,6 +98,30 @@ def test_offsets_that_brokers_no_longer_keep_are_refused_by_name_or_skipped(
     assert len(offsets_of(out)) == 11
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_what_a_new_partition_has_lost_before_it_was_landed_is_refused_by_name_or_skipped(
+    spark, broker, topic, produce, tmp_path, format
+):
+    out = tmp_path / "t"
+    produce(topic, {0: numbered(0, 5)})
+    land(broker.bootstrap, topic, out, format=format, spark=spark)
+    with Admin(broker.bootstrap) as admin:
+        count = next(len(each.partitions) for each in admin.list_topics() if each.name == topic)
+        admin.create_partitions({topic: count + 1})
+        produce(topic, {count: numbered(0, 9)})
+        admin.delete_records({(topic, count): 6})
+    said = rf"{re.escape(str(out))}: .*{topic}-{count} goes on at 0, and begins at 6; option on_data_loss=skip"
+    with pytest.raises(StorageError, match=said):
+        land(broker.bootstrap, topic, out, spark=spark)
+    losses = []
+    told = LandListener(on_loss=lambda *loss: losses.append(loss))
+    report = land(broker.bootstrap, topic, out, on_data_loss="skip", listener=told, spark=spark)
+    assert (report.rows, report.partitions[count].first_offset) == (3, 6)
+    assert losses == [(count, 0, 6)]
+    assert land(broker.bootstrap, topic, out, spark=spark).rows == 0
+
+
 def test_a_checkpoint_says_where_the_last_micro_batch_that_was_committed_ends(tmp_path):
     assert _committed_ends(tmp_path, "t") == {}
     for folder in ("offsets", "commits"):

@@ -22,7 +22,7 @@ from tagwire.spark.jobs.land_run import LandRun
 from tagwire.spark.jobs.landed import Follow, Progress
 from tagwire.spark.jobs.landed_topic import LandedTopic
 from tagwire.spark.source.offset_limits import Offsets
-from tagwire.spark.source.offsets import rate_limited, to_document, went_back
+from tagwire.spark.source.offsets import begun_late, rate_limited, to_document, went_back
 from tagwire.spark.tables.table_format import Written
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class ConnectRun(LandRun):
                 _judge(lost, skip=topic.skip)
                 reached = {at: min(offset, latest[at]) for at, offset in reached.items() if at in latest}
             earliest = topic.offsets(EARLIEST)
+            if reached and (lost := begun_late(reached, latest, earliest)):
+                _judge(lost, skip=topic.skip)
             start = {at: reached.get(at, earliest.get(at, 0)) for at in latest}
             end = rate_limited(start, latest, earliest, self.batches.batch_offsets)
             self.progress.seconds = self._before + time.monotonic() - begun

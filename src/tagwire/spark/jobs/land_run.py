@@ -79,7 +79,7 @@ class LandRun:
         offsets = self._begin(records, partitions)
         if offsets is None:
             # The checkpoint says where the query goes on; what is lost there is named as it is of other tables.
-            self._kept(_committed_ends(self.table.checkpoint_location(), self.identity.topic), topic)
+            self._kept(_committed_ends(self.table.checkpoint_location(), self.identity.topic), partitions, topic)
         else:
             start = {index: offsets.get(index, EARLIEST) for index in partitions}
             records = records.option("startingOffsets", json.dumps({self.identity.topic: start}))
@@ -94,7 +94,7 @@ class LandRun:
         offsets = self.table.begin(self.identity, self.schema, partitions)
         self.schema = self.table.columns(self.schema)
         assert self._topic is not None
-        return None if offsets is None else self._kept(offsets, self._topic)
+        return None if offsets is None else self._kept(offsets, partitions, self._topic)
 
     def _options(self, properties: Mapping[str, str], topic: LandedTopic, cores: int) -> dict[str, str]:
         """The options of every read of the topic."""
@@ -116,9 +116,12 @@ class LandRun:
             "maxRecordsPerPartition": str(most),
         }
 
-    def _kept(self, offsets: dict[int, int], topic: LandedTopic) -> dict[int, int]:
-        """Where the table goes on. Raises StorageError: brokers no longer keep that, and it is not to be skipped."""
-        lost = topic.lost(offsets)
+    def _kept(self, offsets: dict[int, int], partitions: list[int], topic: LandedTopic) -> dict[int, int]:
+        """Where the table goes on. Raises StorageError: brokers no longer keep that, and it is not to be skipped.
+
+        A partition that has come since the last run is to be landed from its first offset on, 0.
+        """
+        lost = topic.lost({**dict.fromkeys(partitions, 0), **offsets} if offsets else {})
         if lost and not topic.skip:
             raise refused(self.table.where, self.identity.topic, lost)
         for index, (at, first) in lost.items():

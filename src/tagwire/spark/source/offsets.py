@@ -131,6 +131,15 @@ def went_back(start: Offsets, latest: Offsets) -> list[str]:
     ]
 
 
+def begun_late(start: Offsets, end: Offsets, earliest: Offsets) -> list[str]:
+    """One sentence for each partition of `end` that `start` does not know, and that has lost its first records."""
+    return [
+        f"{_name(at)} is new and already begins at {earliest[at]}"
+        for at in sorted(end.keys() - start.keys())
+        if earliest.get(at, 0) > 0
+    ]
+
+
 def backwards(start: Offsets, end: Offsets) -> list[str]:
     """One sentence for each partition whose read would end before it starts."""
     return [f"{_name(at)} would be read from {start[at]} to {end[at]}" for at in sorted(start) if end[at] < start[at]]
@@ -142,13 +151,11 @@ def plan(start: Offsets, end: Offsets, earliest: Offsets, latest: Offsets) -> tu
     A partition that is not in `start` is new and begins at its earliest offset.
     """
     ranges: list[OffsetRange] = []
-    said: list[str] = []
-    said += gone(end, latest)
-    for at in sorted(end.keys() & latest.keys()):
+    held = {at: end[at] for at in sorted(end.keys() & latest.keys())}
+    said = gone(end, latest) + begun_late(start, held, earliest)
+    for at in held:
         first, until = earliest[at], min(end[at], latest[at])
         begin = start.get(at, first)
-        if at not in start and first > 0:
-            said.append(f"{_name(at)} is new and already begins at {first}")
         if begin < first:
             said.append(f"{_name(at)} begins at {first}, offsets from {begin} on were to be read")
         if until < end[at]:
