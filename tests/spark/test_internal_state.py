@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tagwire import messages
+from tagwire.partitions import TopicPartition
 from tagwire.records import Record
+from tagwire.records.files.checkpoints import format_offsets
 from tagwire.spark.file_systems import LocalFileSystem
 from tagwire.spark.segments.file_splits import partition_logs
 from tagwire.spark.segments.internal_state import rows_of
@@ -18,6 +20,7 @@ from tagwire.spark.segments.source import SegmentsDataSource
 from .log_files import NOON, LogDirectory, transactional
 
 PRODUCER = 5
+OFFSET_2 = b"\0\3" + messages.OffsetCommitValue(offset=2, metadata="", commit_timestamp=NOON).encode(3)
 
 
 @pytest.fixture
@@ -94,3 +97,18 @@ def test_the_end_of_a_partition_is_read_once_however_many_groups_have_committed_
     monkeypatch.setattr(LocalFileSystem, "read", counted)
     assert [lag for batch in reader.read(task) for lag in batch.column("lag").to_pylist()] == [2, 2, 2]
     assert len([path for path in read if path.endswith("t-0/00000000000000000000.log")]) == 1
+
+
+def test_a_log_begins_where_its_records_were_deleted_up_to(tmp_path: Path) -> None:
+    LogDirectory(tmp_path, "t-0").numbered(3)
+    groups = LogDirectory(tmp_path, "__consumer_offsets-0")
+    groups.append(commit(1))
+    late = messages.OffsetCommitKey(group="late", topic="t", partition=0)
+    groups.append([Record(b"\0\1" + late.encode(0), OFFSET_2)])
+    begin = {TopicPartition("__consumer_offsets", 0): 1, TopicPartition("t", 0): 7}
+    (tmp_path / "log-start-offset-checkpoint").write_bytes(format_offsets(begin))
+    source = SegmentsDataSource({"path": str(tmp_path), "view": "offsets"})
+    reader = source.reader(source.schema())
+    (task,) = reader.partitions()
+    rows = [row for batch in reader.read(task) for row in batch.to_pylist()]
+    assert [(row["group"], row["offset"], row["logEndOffset"], row["lag"]) for row in rows] == [("late", 2, 7, 5)]

@@ -10,9 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tagwire import messages
+from tagwire.broker import Broker
+from tagwire.client import Admin, Producer
 from tagwire.errors import ConfigError, CorruptRecordError, StorageError
+from tagwire.partitions import TopicPartition
 from tagwire.records import Record, rewrite, write
 from tagwire.records import read as read_batches
+from tagwire.records.files.checkpoints import format_offsets
 from tagwire.spark.columns import topic_schema
 from tagwire.spark.failure import reason
 from tagwire.spark.segments.source import SegmentsDataSource
@@ -61,6 +65,31 @@ def test_a_directory_is_read_like_its_topic(spark, flights, tmp_path):
     assert [tuple(header) for header in rows[0].headers] == [("h", b"1")]
     (first,) = read(spark, flights.segment).selectExpr("min(unix_millis(timestamp)) as ms").collect()
     assert first.ms == NOON + 300
+
+
+def test_records_that_were_deleted_before_their_segment_is_are_none(spark, flights, tmp_path):
+    starts = tmp_path / "log-start-offset-checkpoint"
+    starts.write_bytes(format_offsets({TopicPartition("flights", 3): 250, TopicPartition("gone", 0): 7}))
+    assert offsets(read(spark, tmp_path)) == list(range(250, 500))
+    assert offsets(read(spark, flights.path, isolation="read_committed")) == list(range(250, 500))
+    assert offsets(read(spark, flights.path / "../flights-3/../flights-*")) == list(range(250, 500))
+    # What lies on the disk all the same is seen in the files, and by who names them.
+    assert read(spark, tmp_path, view="batches").count() == 5
+    assert offsets(read(spark, flights.path / f"{0:020}.log")) == list(range(300))
+    starts.write_bytes(format_offsets({TopicPartition("flights", 3): 700}))  # and recovery found no more of the log
+    assert offsets(read(spark, tmp_path)) == []
+    starts.write_bytes(b"0\n7\n")
+    assert offsets(read(spark, tmp_path)) == list(range(500))
+
+
+def test_records_that_a_client_has_deleted_are_none_in_the_files_either(spark, tmp_path):
+    with Broker(tmp_path) as broker, Producer(broker.bootstrap) as producer, Admin(broker.bootstrap) as admin:
+        admin.create_topics("flights")
+        for number in range(5):
+            producer.send("flights", b"%d" % number)
+        producer.flush()
+        admin.delete_records({("flights", 0): 3})
+        assert offsets(read(spark, tmp_path, subscribe="flights")) == [3, 4]
 
 
 def test_filters_leave_out_files_that_hold_nothing_wanted(spark, flights, tmp_path):

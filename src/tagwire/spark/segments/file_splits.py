@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from tagwire.errors import DecodeError, StorageError
+from tagwire.partitions import TopicPartition
 from tagwire.records import BatchHeader, next_offset
 from tagwire.records.batch_bounds import batch_bounds
 from tagwire.records.files import Segment, kind_of, partition_name
@@ -21,6 +22,7 @@ from tagwire.records.files.opening import strange_kind
 from tagwire.records.files.replacements import final_name, finished
 from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
 from tagwire.spark.file_systems import FileInfo, FileSystem, LocalFileSystem, file_system_of
+from tagwire.spark.segments.log_starts import CHECKPOINT, LogStarts
 from tagwire.spark.segments.options import SegmentOptions
 
 _HEADER_SIZE = 61
@@ -46,12 +48,14 @@ class PartitionLog:
     Attributes:
         files: its segments, by offset.
         beside: other files, by name: of those that are ready to replace others (`.swap`), the name that they will have.
+        start_offset: where the log begins for readers of its broker; what the files have before it was deleted.
     """
 
     topic: str | None
     partition: int | None
     files: tuple[LogFile, ...]
     beside: dict[str, FileInfo] = field(default_factory=dict)
+    start_offset: int = 0
 
     def within(self, start: int, end: int | None) -> PartitionLog:
         """The log with those of its files alone that may hold offsets from `start` to before `end` (None: all)."""
@@ -95,7 +99,10 @@ def partition_logs(options: SegmentOptions) -> list[PartitionLog]:
     found: list[PartitionLog] = []
     for path in options.paths:
         file_system, path = file_system_of(path, dict(options.settings))
-        there = [log for entry in file_system.get_info(path) for log in _logs_at(file_system, entry, options.dialect)]
+        starts = LogStarts(file_system)
+        there = [
+            log for entry in file_system.get_info(path) for log in _logs_at(file_system, entry, starts, options.dialect)
+        ]
         if not there:
             raise StorageError(f"{path}: neither a segment nor a directory of Kafka's")
         found += there
@@ -115,7 +122,9 @@ def start_before(log: PartitionLog, file: LogFile, position: int) -> int:
     return max(_indexed_starts(log, file, [position]), default=0)
 
 
-def _logs_at(file_system: FileSystem, entry: FileInfo, dialect: str | None) -> Iterator[PartitionLog]:
+def _logs_at(
+    file_system: FileSystem, entry: FileInfo, starts: LogStarts, dialect: str | None
+) -> Iterator[PartitionLog]:
     if not entry.is_directory:
         parent = PurePosixPath(entry.path.replace("\\", "/")).parent
         named = partition_name(parent.name)
@@ -129,8 +138,10 @@ def _logs_at(file_system: FileSystem, entry: FileInfo, dialect: str | None) -> I
     itself = partition_name(entry.name)
     if itself or any(kind_of(final_name(each.name)) == "log" for each in here):
         topic, partition = (itself.topic, itself.partition) if itself else (None, None)
-        yield from _partition(file_system, here, topic, partition, dialect)
+        start = starts.of_partition(entry.path, itself.topic, itself.partition) if itself else 0
+        yield from _partition(file_system, here, topic, partition, start, dialect)
         return
+    begins = starts.within(entry.path) if any(each.name == CHECKPOINT for each in here) else {}
     for each in here:
         named = partition_name(each.name) if each.is_directory else None
         if named and named.state is None:
@@ -140,11 +151,17 @@ def _logs_at(file_system: FileSystem, entry: FileInfo, dialect: str | None) -> I
                 if any(there.name == each.name for there in file_system.list_directory(entry.path)):
                     raise
                 continue  # a broker has removed it since it was listed
-            yield from _partition(file_system, files, named.topic, named.partition, dialect)
+            start = begins.get(TopicPartition(named.topic, named.partition), 0)
+            yield from _partition(file_system, files, named.topic, named.partition, start, dialect)
 
 
 def _partition(
-    file_system: FileSystem, here: list[FileInfo], topic: str | None, partition: int | None, dialect: str | None
+    file_system: FileSystem,
+    here: list[FileInfo],
+    topic: str | None,
+    partition: int | None,
+    start_offset: int,
+    dialect: str | None,
 ) -> Iterator[PartitionLog]:
     named = {each.name: each for each in here}
     names = finished(sorted(named), lambda name: _end_of(file_system, named[name], dialect))
@@ -152,7 +169,7 @@ def _partition(
     if files:
         files = [*(replace(file, last=False) for file in files[:-1]), files[-1]]
         beside = {name: named[now] for name, now in names.items() if not named[now].is_directory}
-        yield PartitionLog(topic, partition, tuple(files), beside)
+        yield PartitionLog(topic, partition, tuple(files), beside, start_offset)
 
 
 def _end_of(file_system: FileSystem, entry: FileInfo, dialect: str | None) -> int:

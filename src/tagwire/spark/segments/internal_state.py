@@ -172,7 +172,8 @@ def _records(partition: PartitionLog, *, drop: bool) -> Iterator[tuple[int, bool
                     log.warning("left out: %s", wrong)
                 else:
                     producer = batch.producer_id if batch.is_transactional else -1
-                    yield from ((producer, batch.is_control, record) for record in found)
+                    begin = partition.start_offset
+                    yield from ((producer, batch.is_control, record) for record in found if record.offset >= begin)
                 start = end
 
 

@@ -105,7 +105,7 @@ class RecordsReader(DataSourceReader):
             ends = [None if known is None else known.stable_end, pushed_filters.end_offset]
             wanted = RecordSelection(
                 self.row_converter.columns,
-                start_offset=pushed_filters.start_offset,
+                start_offset=max(pushed_filters.start_offset, log.start_offset),
                 end_offset=min((end for end in ends if end is not None), default=None),
                 aborted=None if known is None else known.aborted,
                 drop=self.options.drop,
@@ -243,7 +243,7 @@ def _taken(options: SegmentOptions) -> list[PartitionLog]:
 def _log_end(log: PartitionLog, *, drop: bool) -> int:
     """The offset after the last batch of a partition's files. Raises CorruptRecordError, StorageError."""
     file = log.files[-1]
-    end = file.base_offset
+    end = max(file.base_offset, log.start_offset)
     for header, _ in headers(file, start_before(log, file, file.size), file.size, drop=drop):
-        end = header.next_offset
+        end = max(header.next_offset, log.start_offset)
     return end
