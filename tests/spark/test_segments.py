@@ -17,6 +17,7 @@ from tagwire.partitions import TopicPartition
 from tagwire.records import Record, rewrite, write
 from tagwire.records import read as read_batches
 from tagwire.records.files.checkpoints import format_offsets
+from tagwire.records.files.producer_snapshot import format_producer_snapshot
 from tagwire.spark.columns import topic_schema
 from tagwire.spark.failure import reason
 from tagwire.spark.segments.source import SegmentsDataSource
@@ -65,31 +66,6 @@ def test_a_directory_is_read_like_its_topic(spark, flights, tmp_path):
     assert [tuple(header) for header in rows[0].headers] == [("h", b"1")]
     (first,) = read(spark, flights.segment).selectExpr("min(unix_millis(timestamp)) as ms").collect()
     assert first.ms == NOON + 300
-
-
-def test_records_that_were_deleted_before_their_segment_is_are_none(spark, flights, tmp_path):
-    starts = tmp_path / "log-start-offset-checkpoint"
-    starts.write_bytes(format_offsets({TopicPartition("flights", 3): 250, TopicPartition("gone", 0): 7}))
-    assert offsets(read(spark, tmp_path)) == list(range(250, 500))
-    assert offsets(read(spark, flights.path, isolation="read_committed")) == list(range(250, 500))
-    assert offsets(read(spark, flights.path / "../flights-3/../flights-*")) == list(range(250, 500))
-    # What lies on the disk all the same is seen in the files, and by who names them.
-    assert read(spark, tmp_path, view="batches").count() == 5
-    assert offsets(read(spark, flights.path / f"{0:020}.log")) == list(range(300))
-    starts.write_bytes(format_offsets({TopicPartition("flights", 3): 700}))  # and recovery found no more of the log
-    assert offsets(read(spark, tmp_path)) == []
-    starts.write_bytes(b"0\n7\n")
-    assert offsets(read(spark, tmp_path)) == list(range(500))
-
-
-def test_records_that_a_client_has_deleted_are_none_in_the_files_either(spark, tmp_path):
-    with Broker(tmp_path) as broker, Producer(broker.bootstrap) as producer, Admin(broker.bootstrap) as admin:
-        admin.create_topics("flights")
-        for number in range(5):
-            producer.send("flights", b"%d" % number)
-        producer.flush()
-        admin.delete_records({("flights", 0): 3})
-        assert offsets(read(spark, tmp_path, subscribe="flights")) == [3, 4]
 
 
 def test_filters_leave_out_files_that_hold_nothing_wanted(spark, flights, tmp_path):
@@ -218,6 +194,57 @@ def test_aborted_records_are_known_by_their_markers_where_segments_were_copied_a
     for segment in log.path.glob("*.log"):
         shutil.copy(segment, copy)
     assert committed_offsets(log.path) == committed_offsets(copy) == [0, 3, 6]
+
+
+def test_records_that_were_deleted_before_their_segment_is_are_none(flights, tmp_path):
+    starts = tmp_path / "log-start-offset-checkpoint"
+    starts.write_bytes(format_offsets({TopicPartition("flights", 3): 250, TopicPartition("gone", 0): 7}))
+    assert offsets_alone(tmp_path) == list(range(250, 500))
+    assert offsets_alone(tmp_path / "flights-*", isolation="read_committed") == list(range(250, 500))
+    (tmp_path / "latest").symlink_to(flights.path)
+    assert offsets_alone(tmp_path / "latest") == list(range(250, 500))
+    # What lies on the disk all the same is seen by who names its file.
+    assert offsets_alone(flights.path / f"{0:020}.log") == list(range(300))
+    starts.write_bytes(format_offsets({TopicPartition("flights", 3): 700}))  # and recovery found no more of the log
+    assert offsets_alone(tmp_path) == []
+    starts.write_bytes(b"0\n7\n")
+    assert offsets_alone(tmp_path) == list(range(500))
+
+
+def test_records_that_a_client_has_deleted_are_none_in_the_files_either(tmp_path):
+    with Broker(tmp_path) as broker, Producer(broker.bootstrap) as producer, Admin(broker.bootstrap) as admin:
+        admin.create_topics("flights")
+        for number in range(5):
+            producer.send("flights", b"%d" % number)
+        producer.flush()
+        admin.delete_records({("flights", 0): 3})
+        assert offsets_alone(tmp_path, subscribe="flights") == [3, 4]
+
+
+@pytest.mark.parametrize("damage", ["cut", "overwritten", "removed with the other indexes"])
+def test_aborted_records_are_known_by_their_markers_where_a_broker_would_make_the_index_of_them_anew(tmp_path, damage):
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(1)
+    aborted = log.numbered(2, **transactional(7))
+    log.end_transaction(7, aborted, commit=False)
+    opened = log.numbered(1, **transactional(8))
+    first = log.segment
+    log.roll()
+    held = {"producer_id": 8, "current_txn_first_offset": opened}
+    entries = [messages.ProducerSnapshot.ProducerEntry(last_offset=opened, **held)]
+    snapshot = format_producer_snapshot(messages.ProducerSnapshot(producer_entries=entries))
+    log.segment.with_suffix(".snapshot").write_bytes(snapshot)
+    log.end_transaction(8, opened, commit=True)
+    assert committed_offsets(log.path) == [0, 4]
+    index = first.with_suffix(".txnindex")
+    if damage == "cut":
+        index.write_bytes(index.read_bytes()[:-1])
+    elif damage == "overwritten":
+        index.write_bytes(b"\1" * 34)
+    else:
+        index.unlink()
+        first.with_suffix(".index").unlink()
+    assert committed_offsets(log.path) == [0, 4]
 
 
 def test_a_first_message_that_shrinks_a_hundredfold_is_among_the_committed(tmp_path):

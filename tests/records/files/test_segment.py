@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tagwire import records
-from tagwire.errors import CorruptRecordError
+from tagwire.errors import CorruptRecordError, DecodeError
 from tagwire.records import Record
 from tagwire.records.files import PartitionFiles, Segment, partitions
 from tagwire.records.files.verify import verify_partition, verify_segment
@@ -226,6 +226,13 @@ def test_the_transactions_that_reach_into_a_range_are_those_a_reader_of_it_must_
     assert files.aborted(26, 60) == [(8, 20)]
     assert files.aborted(25, 63) == [(7, 10), (8, 20), (7, 62)]
     assert files.aborted(71) == []
+
+
+def test_a_damaged_index_of_transactions_is_told_and_not_taken_for_all_there_is(partition):
+    index = partition.first.with_suffix(".txnindex")
+    index.write_bytes(struct.pack(">hqqqq", 0, 7, 10, 25, 0) + b"\1")
+    with pytest.raises(DecodeError, match=f"{index.name}: 1 bytes at byte 34 are less than an entry of 34"):
+        PartitionFiles(partition.path).aborted()
 
 
 def test_a_partition_that_a_broker_removes_while_its_data_directory_is_listed_is_none(partition, monkeypatch):

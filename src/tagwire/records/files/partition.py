@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tagwire.errors import DecodeError
 from tagwire.records.files.names import Kind, kind_of, partition_name
 from tagwire.records.files.opening import bytes_of
 from tagwire.records.files.partition_metadata import dialect_in
 from tagwire.records.files.replacements import finished
 from tagwire.records.files.segment import Segment
-from tagwire.records.files.transaction_index import read_transaction_index
+from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
 
 if TYPE_CHECKING:
     from tagwire.records import HeaderRegister
@@ -74,12 +75,16 @@ class PartitionFiles:
         """The aborted transactions that reach into a range of offsets, (producer id, first offset) of each.
 
         It is what `aborted=` of `to_arrow` takes, of the whole partition or of a part of it. A transaction that had not
-        ended yet is not among them. Raises OSError.
+        ended yet is not among them.
+
+        Raises:
+            OSError: an index cannot be read.
+            DecodeError: one is damaged; what it no longer tells stands in the markers of its segment.
         """
-        found = (entry for path in self.files("txnindex") for entry in read_transaction_index(bytes_of(path)).entries)
         return [
             (entry.producer_id, entry.first_offset)
-            for entry in found
+            for path in self.files("txnindex")
+            for entry in _aborted_in(path)
             if entry.last_offset >= first_offset and (end_offset is None or entry.first_offset < end_offset)
         ]
 
@@ -100,6 +105,13 @@ class PartitionFiles:
     def _end_of(self, name: str) -> int:
         with Segment(self.path / name, dialect=self._dialect) as segment:
             return segment.next_offset
+
+
+def _aborted_in(path: Path) -> list[AbortedTransaction]:
+    found = read_transaction_index(bytes_of(path))
+    if found.fault is not None:
+        raise DecodeError(found.fault, path=path.name)
+    return found.entries
 
 
 def partitions(

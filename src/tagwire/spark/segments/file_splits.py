@@ -20,7 +20,6 @@ from tagwire.records.files.names import offset_of
 from tagwire.records.files.offset_index import OffsetEntry, read_offset_index
 from tagwire.records.files.opening import strange_kind
 from tagwire.records.files.replacements import final_name, finished
-from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
 from tagwire.spark.file_systems import FileInfo, FileSystem, LocalFileSystem, file_system_of
 from tagwire.spark.segments.log_starts import CHECKPOINT, LogStarts
 from tagwire.spark.segments.options import SegmentOptions
@@ -66,12 +65,6 @@ class PartitionLog:
             if (following is None or following > start) and (end is None or file.base_offset < end)
         ]
         return replace(self, files=tuple(kept))
-
-    def aborted(self) -> list[AbortedTransaction]:
-        """The aborted transactions that the `.txnindex` files tell of. Raises StorageError."""
-        names = sorted(name for name in self.beside if kind_of(name) == "txnindex")
-        found = (read_transaction_index(self.read(name)).entries for name in names)
-        return [entry for entries in found for entry in entries]
 
     def read(self, name: str) -> bytes:
         """A file beside the segments. Raises StorageError."""

@@ -6,14 +6,15 @@ from typing import Final, NamedTuple
 
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.records.control import MARKERS, UNKNOWN
-from tagwire.records.files import kind_of
+from tagwire.records.files import kind_of, offset_name
 from tagwire.records.files.names import offset_of
 from tagwire.records.files.producer_snapshot import read_producer_snapshot
-from tagwire.records.files.transaction_index import AbortedTransaction
+from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
 from tagwire.spark.segments.file_splits import PartitionLog
 from tagwire.spark.segments.read import headers, marker
 
 _ABORT: Final = "ABORT"
+_END: Final = 1 << 63
 
 
 class Transactions(NamedTuple):
@@ -32,11 +33,15 @@ def transactions_of(log: PartitionLog, *, drop: bool) -> Transactions:
     """What `.txnindex` files tell, and the files themselves from the newest producer snapshot on, which says what was
     open before it; without one all files. So segments are enough that were copied without what stands beside them.
 
+    Of a segment whose `.txnindex` is damaged, or that has lost its `.index`, a broker that starts makes both anew: from
+    there on the files are read, too.
+
     Raises:
         CorruptRecordError, StorageError: the files after the snapshot cannot be read.
     """
-    aborted = {(each.producer_id, each.last_offset): each for each in log.aborted()}
-    first, opened = _snapshot(log)
+    found, sound = _indexed(log)
+    aborted = {(each.producer_id, each.last_offset): each for each in found}
+    first, opened = _snapshot(log, sound)
     for file, following in zip(log.files, (*log.files[1:], None)):
         if following is not None and following.base_offset <= first:
             continue
@@ -66,10 +71,27 @@ def _end(batch: memoryview, *, drop: bool) -> str | None:
     return kind if kind in MARKERS else None
 
 
-def _snapshot(log: PartitionLog) -> tuple[int, dict[int, int]]:
-    """The offset of the newest snapshot that can be read, and the open transactions it tells of: producer id to first
-    offset."""
+def _indexed(log: PartitionLog) -> tuple[list[AbortedTransaction], int]:
+    """The aborted transactions that `.txnindex` files tell of, and before which offset these tell of all."""
+    aborted: list[AbortedTransaction] = []
+    for file in log.files:
+        stem = offset_name(file.base_offset)
+        if f"{stem}.index" not in log.beside:
+            return aborted, file.base_offset
+        if (name := f"{stem}.txnindex") in log.beside:
+            found = read_transaction_index(log.read(name))
+            aborted += found.entries
+            if found.fault is not None:
+                return aborted, file.base_offset
+    return aborted, _END
+
+
+def _snapshot(log: PartitionLog, before: int) -> tuple[int, dict[int, int]]:
+    """The offset of the newest snapshot that can be read and does not come after `before`, and the open transactions it
+    tells of: producer id to first offset."""
     for name in sorted((name for name in log.beside if kind_of(name) == "producers"), reverse=True):
+        if (offset_of(name) or 0) > before:
+            continue
         try:
             snapshot = read_producer_snapshot(log.read(name))
         except (DecodeError, UnsupportedVersionError):
