@@ -158,6 +158,24 @@ def test_leftovers_are_named_and_not_read(run, tmp_path):
     assert "00000000000000000000.log.deleted" in ran.err
 
 
+def test_records_that_are_moved_or_deleted_stand_once_among_those_of_a_data_directory(run, tmp_path):
+    for state in ("", f".{'a' * 32}-future", f".{'b' * 32}-delete"):
+        partition = tmp_path / f"t-0{state}"
+        partition.mkdir()
+        (partition / f"{0:020}.log").write_bytes(records.write([Record(None, b"v", timestamp=DAY)]))
+    ran = run("log", tmp_path, "--records", "--json")
+    assert [json.loads(line)["offset"] for line in ran.out.splitlines()] == [0]
+    passing = f"t-0.{'b' * 32}-delete, t-0.{'a' * 32}-future"
+    assert ran.err == f"{tmp_path}: not read, being moved or deleted, or of nobody; they are read by name: {passing}\n"
+    (moved,) = lines(run("log", partition, "--records", "--json"))
+    assert moved["offset"] == 0
+    assert len(lines(run("log", tmp_path, "--json"))) == 3  # batches, each with its file
+    (tmp_path / "t-0" / f"{0:020}.log").unlink()
+    (tmp_path / "t-0").rmdir()
+    ran = run("log", tmp_path, "--decode", "offsets")
+    assert (ran.code, ran.err.splitlines()[-1]) == (2, f"tagwire: {tmp_path}: holds no other partition")
+
+
 def test_offsets_are_decoded(run, tmp_path):
     partition = tmp_path / "__consumer_offsets-4"
     partition.mkdir()

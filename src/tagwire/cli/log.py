@@ -106,9 +106,9 @@ def log(
     """Print or check log segments and the files beside them, with no broker running.
 
     FILE is a .log, .index, .timeindex, .txnindex or .snapshot file, a checkpoint, or partition.metadata; DIR is a
-    partition's directory or one that holds some: their segments, and the batches of KRaft snapshots. --verify computes
-    checksums, checks that offsets grow, and finds index entries, leader epochs and producers that the log does not bear
-    out.
+    partition's directory or one that holds some: their segments, and the batches of KRaft snapshots; of partitions that
+    are moved or deleted no records. --verify computes checksums, checks that offsets grow, and finds index entries,
+    leader epochs and producers that the log does not bear out.
 
     \b
     Examples:
@@ -184,15 +184,22 @@ def _targets(path: Path, form: _Format, wanted: _Wanted) -> Iterator[_Target]:
         yield _Target(path, segment, *(named[:2] if named else (None, None)))
         return
     found = _partitions(path, form)
+    if wanted.records:
+        # Their records are those of another directory again, or of a topic that is no more.
+        passing = [files.path for files in found if files.state is not None and not files.path.samefile(path)]
+        _tell_unread(path, "being moved or deleted, or of nobody; they are read by name", passing)
+        found = [files for files in found if files.path not in passing]
+        if not found:
+            raise ConfigError(f"{path}: holds no other partition")
     if wanted.decode is not None and len(found) > 1:
         found = [files for files in found if files.topic == wanted.decode]
         if not found:
             raise ConfigError(f"{path}: holds no partition of {wanted.decode}")
     for files in found:
-        _tell_unread(files, "being made or deleted", files.leftovers)
+        _tell_unread(files.path, "being made or deleted", files.leftovers)
         if wanted.records:
             # Their records are those of the log again, or stood before it.
-            _tell_unread(files, "snapshots, which are read by name", [each.path for each in files.snapshots])
+            _tell_unread(files.path, "snapshots, which are read by name", [each.path for each in files.snapshots])
         elif not wanted.offset:
             yield from (_Target(each.path, each, files.topic, files.partition) for each in files.snapshots)
         for number, segment in enumerate(files.segments):
@@ -201,10 +208,10 @@ def _targets(path: Path, form: _Format, wanted: _Wanted) -> Iterator[_Target]:
                 yield _Target(segment.path, segment, files.topic, files.partition, is_closed=bool(following))
 
 
-def _tell_unread(files: PartitionFiles, why: str, paths: list[Path]) -> None:
+def _tell_unread(directory: Path, why: str, paths: list[Path]) -> None:
     if paths:
         names = ", ".join(printable(path.name) for path in paths)
-        print(f"{printable(str(files.path))}: not read, {why}: {names}", file=sys.stderr)
+        print(f"{printable(str(directory))}: not read, {why}: {names}", file=sys.stderr)
 
 
 def _partitions(path: Path, form: _Format) -> list[PartitionFiles]:
