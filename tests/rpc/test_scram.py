@@ -129,7 +129,7 @@ def test_a_first_message_of_a_hostile_broker_is_refused(name: str, challenge: by
         (b"v=" + b"A" * 43 + b"=", "could not prove"),
         (b"v=", "lacks 'v'"),
         (b"e=other-error", "refused SCRAM-SHA-256: 'other-error'"),
-        (b"x=1", "no place"),
+        (b"x=1", "lacks 'v'"),
         (b"", "message is empty"),
     ],
 )
@@ -139,6 +139,21 @@ def test_a_broker_that_does_not_know_the_password_is_not_believed(last: bytes, s
     client.respond(SERVER_FIRST)
     with pytest.raises(AuthenticationError, match=says):
         client.respond(last)
+
+
+def test_extensions_of_a_broker_that_need_not_be_understood_are_passed_over() -> None:
+    """RFC 5802, section 5.1: they stand behind what is known, and count for the proofs of both sides."""
+    mechanism = "SCRAM-SHA-256"
+    credential = scram_credential(mechanism, "pencil", salt=SALT)
+    client = ScramClient(mechanism, "user", "pencil", nonce=CLIENT_NONCE)
+    client.respond(b"")
+    first = SERVER_FIRST + b",x=told,yz=a=b"
+    last = client.respond(first)
+    assert last is not None
+    without_proof = last.rpartition(b",p=")[0]
+    signed = b",".join((CLIENT_FIRST.removeprefix(b"n,,"), first, without_proof))
+    proved = base64.b64encode(hmac.digest(credential.server_key, signed, "sha256"))
+    assert client.respond(b"v=" + proved + b",x=told") is None
 
 
 def test_a_broker_that_goes_on_after_the_end_is_refused() -> None:

@@ -116,7 +116,7 @@ class ScramClient:
         return f"{_GS2_HEADER}{self._first}".encode()
 
     def _believe(self, challenge: bytes) -> None:
-        fields = _fields(challenge, "the broker's last message", allowed="ve")
+        fields = _fields(challenge, "the broker's last message", allowed="ve", extensions=True)
         if "e" in fields:
             raise AuthenticationError(f"the broker refused {self.mechanism}: {fields['e'][:100]!r}")
         if not hmac.compare_digest(_bytes(fields, "v", "the broker's last message"), self._signature):
@@ -124,7 +124,7 @@ class ScramClient:
 
     def _prove(self, challenge: bytes) -> bytes:
         what = "the broker's first message"
-        fields = _fields(challenge, what, allowed="rsi")
+        fields = _fields(challenge, what, allowed="rsi", extensions=True)
         nonce = fields.get("r", "")
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise AuthenticationError(f"{what} does not carry on our nonce")
@@ -255,7 +255,8 @@ def _text(data: bytes, what: str) -> str:
 
 
 def _fields(data: bytes, what: str, *, allowed: str, extensions: bool = False) -> dict[str, str]:
-    """The `k=value` attributes of a message, each once. `m`, an extension that must be understood, is never allowed."""
+    """The `k=value` attributes of a message, each once. An extension is passed over, but `m`, which must be understood
+    and is never allowed. Source: RFC 5802, section 5.1."""
     found: dict[str, str] = {}
     for part in _text(data, what).split(","):
         name, equals, value = part.partition("=")
