@@ -66,6 +66,21 @@ def test_a_wrong_password_and_a_wrong_user_are_refused_alike(username: str, pass
     assert server.username is None
 
 
+@pytest.mark.parametrize(("said", "is_let_in"), [(",tokenauth=true", False), (",tokenauth=false", True)])
+def test_the_id_of_a_delegation_token_is_nobodys_name(said: str, is_let_in: bool) -> None:
+    """As with Kafka, who asks by a token (KIP-48) is not let in by the password of a user who is called so."""
+    mechanism = "SCRAM-SHA-256"
+    client = ScramClient(mechanism, "user", "pencil")
+    client._first += said  # of which our own client has none
+    server = ScramServer(mechanism, {"user": scram_credential(mechanism, "pencil")}.get)
+    if is_let_in:
+        exchange(client, server)
+        assert server.username == "user"
+        return
+    with pytest.raises(AuthenticationError, match=r"^SCRAM-SHA-256: wrong user or password$"):
+        exchange(client, server)
+
+
 def test_a_user_that_does_not_exist_always_has_the_same_salt() -> None:
     salts = {ScramServer("SCRAM-SHA-256", lambda _: None).respond(b"n,,n=x,r=a").split(b",")[1] for _ in range(3)}
     assert len(salts) == 1
@@ -179,6 +194,10 @@ HOSTILE_CLIENTS = [
     ("somebody else", b"n,a=admin,n=user,r=a", "asks to be somebody else"),
     ("what is no authorization id", b"n,user,n=user,r=a", "asks to be somebody else"),
     ("an extension that must be understood", b"n,,n=user,r=a,m=x", "holds 'm'"),
+    # RFC 5802, section 5.1: the server has to end the exchange.
+    ("a name with = as it is", b"n,,n=us=er,r=a", "neither =2C nor =3D"),
+    ("a name with = escaped in small letters", b"n,,n=us=2cer,r=a", "neither =2C nor =3D"),
+    ("a name with half of an escape", b"n,,n=user=2,r=a", "neither =2C nor =3D"),
 ]
 
 

@@ -36,6 +36,7 @@ _NONCE_BYTES: Final = 24
 _SALT_BYTES: Final = 24
 _DIGEST_BYTES: Final = 32  # of SHA-256
 _GS2_HEADER: Final = "n,,"
+_TOKEN_AUTH: Final = "tokenauth"  # an extension of KIP-48's: the name is a delegation token's id
 # By which users that do not exist have salts, too, so that an exchange does not tell who does.
 _UNKNOWN_USERS: Final = secrets.token_bytes(32)
 
@@ -194,9 +195,13 @@ class ScramServer:
         # As Kafka: nobody acts for somebody else.
         if parts[1] not in ("", f"a={fields['n']}"):
             raise AuthenticationError(f"{what} asks to be somebody else than its user")
+        if "=" in fields["n"].replace("=2C", "").replace("=3D", ""):
+            raise AuthenticationError(f"{what} has a name with = that is neither =2C nor =3D")
         self._claimed = fields["n"].replace("=2C", ",").replace("=3D", "=")
         self._gs2 = f"{parts[0]},{parts[1]},"
-        found = self._credentials(self._claimed)
+        # A delegation token's id is no user's name, and there are no such tokens. Source: Kafka's ScramSaslServer.
+        has_token = fields.get(_TOKEN_AUTH, "").lower() == "true"
+        found = None if has_token else self._credentials(self._claimed)
         self._known = found is not None
         self._credential = found or self._pretended()
         self._nonce = fields["r"] + self._nonce
