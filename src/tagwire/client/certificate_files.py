@@ -12,6 +12,7 @@ import ssl
 from os import PathLike
 
 from tagwire.client.pem import NO_TEXTS, PemTexts, why
+from tagwire.client.trust import trusting, trusting_nobody
 from tagwire.errors import ConfigError
 
 logger = logging.getLogger("tagwire.client")
@@ -78,11 +79,11 @@ class CertificateFiles:
 
     def _made(self) -> ssl.SSLContext:
         try:
-            context = ssl.create_default_context(cafile=self._cafile)
+            context = trusting(self._cafile)
         except (OSError, ValueError) as error:
             raise ConfigError(f"ssl_cafile={str(self._cafile)!r}: {why(error)}") from None
         if self._texts.authorities is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which trusts nobody else
+            context = trusting_nobody()  # but them
         context.check_hostname = self._check_hostname and self._verify
         if not self._verify:
             context.verify_mode = ssl.CERT_NONE

@@ -23,6 +23,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 from tagwire.client.oauth_token import DEFAULT_CLOCK_SKEW, OAuthToken, UsableToken, usable
 from tagwire.client.option_types import credential_fault, of_type
 from tagwire.client.pem import why
+from tagwire.client.trust import trusting
 from tagwire.errors import ConfigError, ConnectError, TokenError
 from tagwire.escaping import told
 from tagwire.rpc.addresses import address_text
@@ -215,7 +216,7 @@ class ClientCredentials:
         connection: HTTPConnection
         if url.scheme == "https":
             try:
-                context = ssl.create_default_context(cafile=self.cafile)
+                context = trusting(self.cafile)
             except (OSError, ValueError) as error:
                 raise ConfigError(f"cafile={str(self.cafile)!r}: {why(error)}") from None
             connection = HTTPSConnection(url.hostname, self._port, timeout=self.connect_timeout, context=context)

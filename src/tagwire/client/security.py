@@ -62,7 +62,7 @@ class Security:
     Attributes:
         security_protocol: PLAINTEXT, SSL (TLS), SASL_PLAINTEXT, or SASL_SSL (both).
         ssl_context: a context made by the caller; instead of the files below.
-        ssl_cafile: PEM file of the certificates to trust; None trusts those of the system.
+        ssl_cafile: PEM file of the certificates to trust, each by itself; None trusts those of the system.
         ssl_certfile, ssl_keyfile, ssl_password: PEM files of the client's own certificate and key, for brokers that ask
             for one, and what the key is encrypted with. Where any of the three files changes, connections from then on
             use the new ones.

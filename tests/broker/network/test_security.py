@@ -9,6 +9,7 @@ import struct
 import aiokafka
 import confluent_kafka.admin
 import pytest
+import trustme
 
 from tagwire import messages
 from tagwire.broker import Broker, Listener, Tls
@@ -227,6 +228,25 @@ def test_mutual_tls_asks_every_client_for_a_certificate(tmp_path, certificates):
         with Client(broker.bootstrap, **trusting) as client, pytest.raises((ConnectError, ConnectionLostError)):
             client.metadata()
         assert broker.requests.count("Metadata") == 1
+
+
+def test_an_authority_vouches_for_clients_that_another_one_vouches_for(tmp_path, certificates):
+    """As in a truststore of Java's: it was named, and the other one was not."""
+    other = trustme.CA()
+    authority, client = tmp_path / "authority.pem", tmp_path / "client.pem"
+    child = other.create_child_ca()
+    child.cert_pem.write_to_path(str(authority))
+    child.issue_cert("client.invalid").private_key_and_cert_chain_pem.write_to_path(str(client))
+    trusting = {"security_protocol": "SSL", "ssl_cafile": str(certificates.authority)}
+    with Broker(tmp_path / "data", tls=Tls(certificates.broker, client_ca=authority)) as broker:
+        with Client(broker.bootstrap, ssl_certfile=str(client), **trusting) as known:
+            known.metadata()
+        other.issue_cert("client.invalid").private_key_and_cert_chain_pem.write_to_path(str(client))
+        with (
+            Client(broker.bootstrap, ssl_certfile=str(client), **trusting) as unknown,
+            pytest.raises((ConnectError, ConnectionLostError)),
+        ):
+            unknown.metadata()
 
 
 def test_old_tls_is_not_spoken(encrypted):

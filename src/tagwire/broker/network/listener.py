@@ -33,7 +33,7 @@ class Tls:
         certificate: the broker's certificate and those that vouch for it; the key too, unless `key` has it.
         key: the certificate's private key.
         password: what the key is encrypted with.
-        client_ca: the certificates that vouch for clients (mutual TLS).
+        client_ca: the certificates that vouch for clients (mutual TLS), each by itself.
         client_auth: whether clients have to show a certificate: "required", or "requested" of those that have one. None
             requires one where there is a client_ca. Kafka's ssl.client.auth.
         principal_mapping_rules: how a certificate's name becomes the principal's where nothing else says who a client
@@ -66,6 +66,7 @@ class Tls:
         object.__setattr__(self, "principals", PrincipalMapping(self.principal_mapping_rules))
         if self.client_ca is not None:
             context.verify_mode = ssl.CERT_OPTIONAL if self.client_auth == "requested" else ssl.CERT_REQUIRED
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an intermediate one vouches, too, as with Java's
             try:
                 context.load_verify_locations(self.client_ca)
             except (OSError, ssl.SSLError) as error:
