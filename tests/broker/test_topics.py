@@ -86,6 +86,14 @@ def test_a_bad_name_is_refused_wherever_it_is_used(wire, broker, tmp_path, name)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
+def test_the_name_of_the_clusters_metadata_is_no_clients(wire):
+    answer = create(wire, name="__cluster_metadata")
+    assert answer.error_code == Error.INVALID_REQUEST
+    assert answer.error_message == "Creation of internal topic __cluster_metadata is prohibited."
+    assert wire.metadata("__cluster_metadata", create=True).topics[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert names(wire) == []
+
+
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "...", "-", "a" * 249])
 def test_a_good_name_is_taken(wire, make, name):
     assert create(wire, name=name).error_code == 0

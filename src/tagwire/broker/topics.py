@@ -30,6 +30,7 @@ from tagwire.broker.topic_config import DIALECT, TopicConfig
 from tagwire.broker.topic_table import TopicTable
 from tagwire.errors import ConfigError, Error, KafkaError, StorageError
 from tagwire.partitions import TopicPartition
+from tagwire.records.internal_topics import CLUSTER_METADATA
 
 logger = logging.getLogger("tagwire.broker")
 
@@ -98,9 +99,12 @@ class Topics(TopicTable):
         """Refuse a name that no new topic can have.
 
         Raises:
-            KafkaError: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS.
+            KafkaError: INVALID_REQUEST for the cluster's metadata, which no client makes (Kafka's ControllerApis);
+                INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS.
         """
         check_topic_name(name)
+        if name == CLUSTER_METADATA:
+            raise KafkaError(Error.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         if name in INTERNAL:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"topic {name} is the broker's own")
         alike = next(iter(self._alike.get(unified(name), ())), name)

@@ -17,6 +17,7 @@ from tagwire.broker.batch_checks import has_transactional
 from tagwire.broker.session import AnyResponse, HangUp
 from tagwire.broker.topic import has_early_ids
 from tagwire.errors import Error
+from tagwire.records.internal_topics import CLUSTER_METADATA
 from tagwire.rpc.version_gates import DELETE_TOPICS_IDS, METADATA_NULL_IS_ALL_TOPICS
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -99,9 +100,12 @@ def _take_undescribed(call: AnyCall, access: Access) -> list[Any]:
     return list(refused.values())
 
 
-_CREATED = Each(
-    Operation.CREATE, TOPIC, "topics", by("name"), "topics", create_topic, unless=Operation.CREATE, once=True
-)
+def _created(call: AnyCall, topic: Any) -> str | None:
+    """A topic to create; None for the cluster's metadata, which the handler refuses to everybody."""
+    return None if topic.name == CLUSTER_METADATA else str(topic.name)
+
+
+_CREATED = Each(Operation.CREATE, TOPIC, "topics", _created, "topics", create_topic, unless=Operation.CREATE, once=True)
 
 
 async def create_topics(call: AnyCall, access: Access, handle: Handle) -> AnyResponse:

@@ -22,6 +22,7 @@ from tagwire.broker.quotas.throttles import Mutations
 from tagwire.broker.registry import Call, handles
 from tagwire.broker.topic import Topic, check_topic_name, has_early_ids
 from tagwire.errors import Error, KafkaError
+from tagwire.records.internal_topics import CLUSTER_METADATA
 from tagwire.rpc.version_gates import METADATA_NULL_IS_ALL_TOPICS
 
 Request = messages.MetadataRequest
@@ -103,7 +104,7 @@ async def _find(
 
 async def _create(broker: Node, name: str, create: Mutations | None) -> Topic:
     check_topic_name(name)
-    if create is None:
+    if create is None or name == CLUSTER_METADATA:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         return await broker.creations.run_concurrently(_created(broker, name, create))
