@@ -445,6 +445,25 @@ def test_a_reader_is_told_at_once_where_the_log_is_not_the_one_that_it_has_read(
     assert told(fetch(6, 0, session, 1)) == told(fetch(6, 0, session, 2)) == (0, 0, 2, False)
 
 
+@pytest.mark.parametrize(("replica", "refusal"), [(-1, Error.NOT_LEADER_OR_FOLLOWER), (-2, Error.NONE)])
+def test_who_debugs_is_told_of_offsets_by_any_replica(cluster, at, make, replica, refusal):
+    create(at(1), "t", assignments=[[1, 2]])
+    at(1).produce("t", make.records(b"v"))
+    epoch = described(at(1), "t").leader_epoch
+    kind = messages.ListOffsetsRequest
+
+    def told(node, known=-1):
+        asked = kind.ListOffsetsPartition(partition_index=0, timestamp=-1, current_leader_epoch=known)
+        message = kind(replica_id=replica, topics=[kind.ListOffsetsTopic(name="t", partitions=[asked])])
+        (found,) = at(node).ask(message, 7).topics[0].partitions
+        return Error.of(found.error_code), found.offset
+
+    assert told(1) == (Error.NONE, 1)
+    assert told(2) == (refusal, -1 if refusal else 1)
+    assert told(2, epoch + 1)[0] is Error.UNKNOWN_LEADER_EPOCH
+    assert told(3)[0] is Error.NOT_LEADER_OR_FOLLOWER
+
+
 def test_epochs_and_records_are_there_when_a_cluster_is_started_again(tmp_path, connect, make):
     with Cluster(2, tmp_path / "data") as cluster:
         create(connect(cluster.nodes[1].bootstrap), "t", assignments=[[1, 2]])

@@ -77,6 +77,11 @@ class Partition:
         self.log.check_online()
         self.leadership.check_leader(node_id, epoch)
 
+    def check_replica(self, node_id: int, epoch: int = -1) -> None:
+        """Refuse what any replica does, and what is offline; raises as `check_leader`."""
+        self.log.check_online()
+        self.leadership.check_replica(node_id, epoch)
+
     async def lead(self, following: Leadership) -> None:
         """Let another node lead it, or the same one anew, in an epoch of its own, or other nodes hold it.
 

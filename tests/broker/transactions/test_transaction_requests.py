@@ -499,12 +499,14 @@ def test_readers_of_committed_records_are_told_the_stable_end(wire, topic):
     send(wire, who, 0, b"a")
     request = messages.ListOffsetsRequest
 
-    def found(timestamp):
+    def found(timestamp, replica=-1):
         asked = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         topics = [request.ListOffsetsTopic(name="t", partitions=[asked])]
-        return wire.ask(request(replica_id=-1, isolation_level=1, topics=topics), 7).topics[0].partitions[0].offset
+        return wire.ask(request(replica_id=replica, isolation_level=1, topics=topics), 7).topics[0].partitions[0].offset
 
     assert [found(timestamp) for timestamp in (-1, 500, -3)] == [0, -1, -1]
+    for replica in (0, -2):  # no consumer: it sees all that there is
+        assert [found(timestamp, replica) for timestamp in (-1, 500, -3)] == [1, 0, 0]
     end(wire, who)
     assert [found(timestamp) for timestamp in (-1, 500, -3)] == [2, 0, 1]
 

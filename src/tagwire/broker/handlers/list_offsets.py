@@ -3,8 +3,9 @@
 Versions 1-7. A timestamp asks for the first record that is not older. -1 asks for the end, -2 for the start, -3 (from
 version 7) for the record with the greatest timestamp. Where nothing is found, timestamp and offset are -1. For readers
 of committed records, from version 2, the log ends where the oldest open transaction begins. From version 4 each offset
-is told with its leader epoch, the end with the present one. A partition that is named twice is refused. Source: KIP-79,
-KIP-320, KIP-734; Kafka's ReplicaManager.
+is told with its leader epoch, the end with the present one. A partition that is named twice is refused. Replicas, which
+give their id, see all that there is; who debugs (-2) is served by any replica, too. Source: KIP-79, KIP-320, KIP-734;
+Kafka's ReplicaManager.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ Request = messages.ListOffsetsRequest
 Response = messages.ListOffsetsResponse
 
 READ_COMMITTED = 1
+
+CONSUMER, DEBUGGING = -1, -2
+"""Who asks and is no replica, by the replica id that it gives. Source: Kafka's ListOffsetsRequest."""
+
 NOT_FOUND = (-1, -1)
 
 
@@ -63,7 +68,10 @@ def _result(
         partition = call.broker.topics.partition(topic, requested.partition_index)
         if partition is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        partition.check_leader(call.broker.node_id, requested.current_leader_epoch)
+        if call.request.replica_id == DEBUGGING:
+            partition.check_replica(call.broker.node_id, requested.current_leader_epoch)
+        else:
+            partition.check_leader(call.broker.node_id, requested.current_leader_epoch)
         result.timestamp, result.offset = _find(call, partition.log, requested.timestamp)
         if call.version >= LIST_OFFSETS_LEADER_EPOCH and result.offset >= 0:
             result.leader_epoch = _epoch_of(partition.log, result.offset, requested.timestamp)
@@ -86,7 +94,9 @@ def _check_special(timestamp: int, version: int) -> None:
 
 
 def _find(call: Call[Request], log: PartitionLog, timestamp: int) -> tuple[int, int]:
-    end = log.stable_offset if call.request.isolation_level == READ_COMMITTED else log.end_offset
+    request = call.request
+    is_committed = request.isolation_level == READ_COMMITTED and request.replica_id == CONSUMER
+    end = log.stable_offset if is_committed else log.end_offset
     if timestamp == LATEST:
         return -1, end
     if timestamp == EARLIEST:
