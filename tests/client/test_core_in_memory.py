@@ -150,6 +150,17 @@ def test_a_refusal_of_all_metadata_which_tells_of_no_brokers_is_raised_at_once()
     assert len(cluster.requests("Metadata")) == 1
 
 
+def test_tasks_that_look_for_a_broker_at_a_time_share_a_request() -> None:
+    cluster = FakeCluster(2)
+    driver, client = network(cluster)
+    found = driver.run(gather([client.connection(1, client.deadline()) for _ in range(50)], driver.now))
+    assert {connection.node for connection in found} == {1}
+    assert len(cluster.requests("Metadata")) == 1
+    missing = driver.run(gather([client.connection(7, client.deadline()) for _ in range(50)], driver.now))
+    assert {str(error).partition(";")[0] for error in missing} == {"no broker 7 in the cluster"}
+    assert len(cluster.requests("Metadata")) <= 3
+
+
 def test_a_broker_that_goes_down_between_requests_is_connected_to_anew() -> None:
     cluster = FakeCluster()
     driver, client = network(cluster)

@@ -261,7 +261,7 @@ class NetworkClient:
     async def controller(self, deadline: float) -> BrokerConnection:
         """The connection to the broker that takes changes of topics: any one where the cluster names none (KRaft)."""
         if self._metadata.controller not in self._metadata.nodes:
-            await self.refresh([], deadline)
+            await self.refresh_brokers(deadline, lambda: self._metadata.controller in self._metadata.nodes)
         known = self._metadata
         return await self.connection(known.controller if known.controller in known.nodes else None, deadline)
 
@@ -291,6 +291,16 @@ class NetworkClient:
         cluster = cluster_metadata(response)
         self._metadata.update(cluster)
         return cluster
+
+    async def refresh_brokers(self, deadline: float, is_known: Callable[[], bool] = lambda: False) -> None:
+        """As `refresh` of no topic, in one request with all who want to know at a time.
+
+        Args:
+            is_known: whether the broker that is looked for is known, by a request that was under way already.
+        """
+        await self._lookups.cluster(
+            None, deadline, lambda: self.refresh([], deadline), is_known, allow_auto_create=False
+        )
 
     async def topic(
         self, name: str, deadline: float, *, allow_auto_create: bool = False, suggests: bool = True
@@ -429,7 +439,7 @@ class NetworkClient:
 
     async def _node(self, node: int, deadline: float) -> Node:
         if node not in self._metadata.nodes:
-            await self.refresh([], deadline)
+            await self.refresh_brokers(deadline, lambda: node in self._metadata.nodes)
         found = self._metadata.nodes.get(node)
         if found is None:
             known = ", ".join(map(str, self._metadata.nodes.values())) or "none"

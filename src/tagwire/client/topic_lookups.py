@@ -1,4 +1,4 @@
-"""Requests about one topic each, which everybody shares who looks for the topic at a time."""
+"""Requests about one topic each, or about the brokers, which everybody shares who looks for the same at a time."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ class TopicLookups:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._under_way: dict[tuple[str, bool], _Lookup] = {}
+        self._under_way: dict[tuple[str | None, bool], _Lookup] = {}
 
     async def cluster(
         self,
-        name: str,
+        name: str | None,
         deadline: float,
         request: Callable[[], Work[ClusterMetadata]],
         is_known: Callable[[], bool],
         *,
         allow_auto_create: bool,
     ) -> ClusterMetadata | None:
-        """What a request tells that was sent after the call; None where the topic is known before.
+        """What a request tells that was sent after the call; None where what is looked for is known before.
 
         Args:
-            request: sends one. is_known: whether the topic is known.
+            name: of the topic; None for a request about no topic, which tells of brokers.
+            request: sends one. is_known: whether what is looked for is known.
 
         Raises:
             TagwireError: as `request`, of whoever made it. RequestTimeoutError: not before the deadline.
@@ -74,10 +75,11 @@ class TopicLookups:
             del self._under_way[key]
         return own.cluster
 
-    async def _over(self, lookup: _Lookup, name: str, deadline: float) -> None:
+    async def _over(self, lookup: _Lookup, name: str | None, deadline: float) -> None:
         await Wait(lambda: lookup.is_over, deadline)
         if not lookup.is_over:
-            raise RequestTimeoutError(f"no broker told of topic {name!r} in time")
+            what = "the brokers" if name is None else f"topic {name!r}"
+            raise RequestTimeoutError(f"no broker told of {what} in time")
 
     def _ran_out(self, lookup: _Lookup, deadline: float) -> bool:
         """Whether there was too little time for another attempt, of which who has until `deadline` has more."""

@@ -144,7 +144,7 @@ class AdminApi:
                     await sleep(retry.pause_until(error))
                     if not is_sent:
                         try:
-                            await network.refresh([], deadline)
+                            await network.refresh_brokers(deadline)
                         except RequestTimeoutError:  # there was no time left for an answer
                             raise error from None
                     # Other brokers have responded: a change that was made cannot be made again.
@@ -161,7 +161,7 @@ class AdminApi:
                         break
                     await sleep(again_at)
                     network.forget(key.topic for key in left if isinstance(key, TopicPartition))
-                    await network.refresh([], deadline)
+                    await network.refresh_brokers(deadline)
         except _NO_ANSWER as error:
             if not found and not refused:
                 raise
