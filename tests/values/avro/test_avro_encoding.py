@@ -108,6 +108,29 @@ def test_a_record_whose_field_is_called_like_a_member_is_written_to_a_union() ->
     assert encoded(schema, column) == ([b"\x02\x0e", None], [False, False])
 
 
+@pytest.mark.parametrize("unit", ["millis", "micros", "nanos"])
+def test_a_union_of_two_numbers_is_a_column_of_what_is_written_whatever_they_count(unit: str) -> None:
+    schema = Schema(json.dumps(record(("u", ["null", logical("int", "date"), logical("long", f"timestamp-{unit}")]))))
+    reader = FORMAT.reader_schema(schema)
+    column = pa.array([{"u": 5}, {"u": 1 << 40}, {"u": None}], reader.type)
+    assert reader.type == pa.struct([("u", pa.int64())])
+    bodies, bad = FORMAT.encoder(schema, reader.type).encode(column)
+    assert (bodies.to_pylist(), bad.to_pylist()) == (
+        [b"\x04\x0a", b"\x04\x80\x80\x80\x80\x80\x40", b"\x00"],
+        [False] * 3,
+    )
+    for times in (1, 100):  # one by one, and many at once where that is done
+        read, bad = reader.decoder(schema).decode(pa.array([*bodies.to_pylist(), b"\x02\x0a"] * times, pa.binary()))
+        assert read.to_pylist() == [*column.to_pylist(), {"u": 5}] * times
+        assert not any(bad.to_pylist())
+
+
+def test_a_time_is_written_to_that_of_two_numbers_that_counts_it() -> None:
+    schema = record(("u", ["int", logical("long", "timestamp-millis")]))
+    column = pa.array([{"u": 5_000}], pa.struct([("u", pa.timestamp("us", "UTC"))]))
+    assert encoded(schema, column) == ([b"\x02\x0a"], [False])
+
+
 def test_a_union_of_several_types_is_written_from_its_members() -> None:
     schema = record(("u", ["int", "null", ITEM]))
     column = FORMAT.reader_schema(Schema(json.dumps(schema))).type

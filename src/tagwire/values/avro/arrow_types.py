@@ -118,6 +118,11 @@ def is_struct(union: Node) -> bool:
     return len(members(union)) > 1 and _number(union) is None
 
 
+def is_number(union: Node) -> bool:
+    """Whether a union's values are the numbers of two types in one column, logical types left out of account."""
+    return _number(union) is not None
+
+
 def member_name(union: Node, branch: Node) -> str:
     """What the field of one of its types is called in the struct of a union."""
     return f"member{members(union).index(branch)}"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tagwire.errors import ValueSchemaError
 from tagwire.extras import Needs
-from tagwire.values.avro.arrow_types import arrow_type, is_struct, members
+from tagwire.values.avro.arrow_types import arrow_type, is_number, is_struct, members
 from tagwire.values.avro.binary_pieces import blanked, joined, of_bytes, of_lengths, of_width, varints
 from tagwire.values.avro.defaults import default_value
 from tagwire.values.avro.schema_nodes import NO_DEFAULT, Field, Node
@@ -277,9 +277,10 @@ def _union(node: Node, column: pa.DataType, path: str) -> Write:
     if is_struct(node) and pa.types.is_struct(column) and _names_members(column):
         return _union_struct(node, column, path, nothing)
     reasons = []
+    counts = pa.types.is_integer(column) and is_number(node)  # as such a column is read: without logical types
     for branch in sorted(members(node), key=lambda each: each.kind in ("int", "float")):
         try:
-            write = writer_of(branch, column, path)
+            write = writer_of(replace(branch, logical=None) if counts else branch, column, path)
         except ValueSchemaError as error:
             reasons.append(str(error))
             continue

@@ -6,10 +6,11 @@ Source: the Avro specification, 1.11, "Schema Resolution", "Aliases".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tagwire.errors import ValueSchemaError
+from tagwire.values.avro.arrow_types import is_number
 from tagwire.values.avro.defaults import default_value
 from tagwire.values.avro.schema_nodes import NO_DEFAULT, Field, Node
 
@@ -123,8 +124,10 @@ class _Resolver:
     def _to_union(self, writer: Node, reader: Node, path: str) -> Plan:
         reasons: list[str] = []
         for branch in _by_likeness(writer, reader):
+            # A column of two kinds of numbers has them as they are written, whatever one of them counts.
+            kept = replace(branch, logical=None) if branch.logical is not None and is_number(reader) else branch
             try:
-                return Plan(writer, reader, chosen=self.resolve(writer, branch, path))
+                return Plan(writer, reader, chosen=self.resolve(writer, kept, path))
             except Unresolvable as error:
                 reasons += error.reasons
         raise Unresolvable(reasons or [_at(path, f"{writer} is none of the reader's {reader}")])
