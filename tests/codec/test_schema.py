@@ -72,6 +72,11 @@ WRONG: list[tuple[str, Callable[[], Schema], str]] = [
         lambda: Schema(Field("class", "int8"), Field("class_", "int8")),
         "name class_ is already taken",
     ),
+    (
+        "two names have one key in the JSON form",
+        lambda: Schema(Field("AB", "int8"), Field("aB", "int8")),
+        "name aB is already taken",
+    ),
     ("a name is the class's own", lambda: Schema(Field("spec", "int8")), "would hide the class's own spec"),
     ("the name is no name", lambda: Schema(Field("a b", "int8")), "must be letters"),
     (

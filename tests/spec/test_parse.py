@@ -332,6 +332,13 @@ def test_entity_types_are_checked_by_element() -> None:
     assert the_field(text(of(INT, entityType="unknown"))).entity_type == "unknown"
 
 
+def test_two_names_with_one_json_key_are_refused() -> None:
+    """In Kafka's generated classes they would be one field; here the JSON form would lose one of the two."""
+    assert problems(text(of(INT, name="AB"), of(INT, name="aB"))) == [
+        "<text>, aB: the JSON key aB is already taken in this struct"
+    ]
+
+
 def test_two_names_with_one_attribute_are_refused() -> None:
     assert problems(text(of(INT, name="FooBar"), of(INT, name="fooBar"))) == [
         "<text>, fooBar: the attribute foo_bar is already taken in this struct"

@@ -169,9 +169,10 @@ class _Builder:
             struct=struct,
             optional=tag is not None,
         )
-        if made.attribute in taken:
+        names = {f"attribute {made.attribute}", f"JSON key {made.json_name}"}
+        if names & taken:
             raise SchemaError(f"{here}: the name {field.name} is already taken in this struct")
-        taken.add(made.attribute)
+        taken |= names
         return made
 
     def type(self, field: Field, path: str) -> tuple[FieldType, Struct | None]:

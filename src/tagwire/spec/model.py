@@ -127,7 +127,7 @@ class Field:
     @property
     def json_name(self) -> str:
         """The name in Kafka's JSON form: the first letter in lower case."""
-        return self.name[0].lower() + self.name[1:]
+        return json_name(self.name)
 
     @property
     def attribute(self) -> str:
@@ -214,6 +214,11 @@ class Message:
         """The root, then every struct below it."""
         yield self.root
         yield from self.structs
+
+
+def json_name(name: str) -> str:
+    """A field's key in Kafka's JSON form: `FooBar` -> `fooBar`."""
+    return name[0].lower() + name[1:]
 
 
 @lru_cache(4096)

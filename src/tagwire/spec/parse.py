@@ -18,7 +18,7 @@ from tagwire.spec import header_versions, lifecycle
 from tagwire.spec.defaults import implicit_default, parse_default
 from tagwire.spec.json_text import parse_json
 from tagwire.spec.keys import Keys, shown
-from tagwire.spec.model import PRIMITIVES, Field, FieldType, Message, Struct, snake_case
+from tagwire.spec.model import PRIMITIVES, Field, FieldType, Message, Struct, json_name, snake_case
 from tagwire.spec.versions import HIGHEST, NONE, Versions
 
 MESSAGE_KEYS = frozenset(
@@ -226,15 +226,15 @@ class _Parser(Keys):
     ) -> tuple[Field, ...]:
         """The fields of one struct, its optional ones last."""
         names: set[str] = set()
-        attributes: set[str] = set()
+        taken: set[str] = set()
         fields = [
             field
-            for raw, name, here in self._named(doc, "fields", path, names, attributes)
+            for raw, name, here in self._named(doc, "fields", path, names, taken)
             if (field := self._field(raw, name, here, parent, top_level))
         ]
         optional = [
             field
-            for raw, name, here in self._named(doc, "optionalFields", path, names, attributes)
+            for raw, name, here in self._named(doc, "optionalFields", path, names, taken)
             if (field := self._optional_field(raw, name, here, parent))
         ]
         if doc.get("optionalFields") is not None and not self.optional:
@@ -247,7 +247,7 @@ class _Parser(Keys):
         return (*fields, *optional)
 
     def _named(
-        self, doc: dict[str, Any], key: str, path: str, names: set[str], attributes: set[str]
+        self, doc: dict[str, Any], key: str, path: str, names: set[str], taken: set[str]
     ) -> Iterator[tuple[dict[str, Any], str, str]]:
         """The objects under `key` with their names and paths; a name that is no name is a problem and left out."""
         for raw in self.objects(doc, key, path):
@@ -256,13 +256,15 @@ class _Parser(Keys):
             if not _NAME.fullmatch(name):
                 self.problem(here, f"the name {name!r} must be letters and digits, a letter first")
                 continue
-            attribute = snake_case(name)
+            attribute, json_key = f"attribute {snake_case(name)}", f"JSON key {json_name(name)}"
             if name in names:
                 self.problem(here, "the name is already taken in this struct")
-            elif attribute in attributes:
-                self.problem(here, f"the attribute {attribute} is already taken in this struct")
+            elif attribute in taken:
+                self.problem(here, f"the {attribute} is already taken in this struct")
+            elif json_key in taken:
+                self.problem(here, f"the {json_key} is already taken in this struct")
             names.add(name)
-            attributes.add(attribute)
+            taken |= {attribute, json_key}
             yield raw, name, here
 
     def _distinct_tags(self, fields: list[Field], path: str) -> set[int]:
