@@ -216,6 +216,17 @@ def test_null_means_that_the_key_is_absent() -> None:
     assert load(text(nothing, listeners=None, commonStructs=None)) == load(text(INT))
 
 
+def test_an_empty_list_says_the_same_as_leaving_the_key_out() -> None:
+    """As Kafka's generator takes them, and as Jackson writes its model of a spec: with the fields of every number."""
+    nothing = of(INT, fields=[])
+    assert load(text(nothing, commonStructs=[])) == load(text(INT))
+    assert load(text(nothing, type="data", listeners=[])) == load(text(INT, type="data"))
+    common = of(STRUCT, type="Point", fields=...)
+    assert load(text(of(common, fields=[]), commonStructs=[COMMON])) == load(text(common, commonStructs=[COMMON]))
+    tagged = of(STRUCT, versions=..., fields=[], tag=0, taggedVersions="1+")
+    assert str(the_field(text(tagged)).versions) == "1+"
+
+
 # -- fields
 
 
@@ -325,6 +336,13 @@ def test_tags_are_contiguous_over_all_versions_of_a_struct() -> None:
 def test_a_client_id_may_stay_plain_in_a_flexible_version() -> None:
     assert the_field(text(of(TEXT, flexibleVersions="none"))).flexible_versions == Versions.parse("none")
     assert the_field(text(TEXT)).flexible_versions is None
+
+
+def test_blank_flexible_versions_of_a_field_are_the_messages() -> None:
+    """Read as none, they would take a string out of the compact form: other bytes than Kafka's."""
+    assert load(text(of(TEXT, flexibleVersions=""), of(INT, name="B", flexibleVersions=" "))) == load(
+        text(TEXT, of(INT, name="B"))
+    )
 
 
 def test_entity_types_are_checked_by_element() -> None:

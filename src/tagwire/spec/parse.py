@@ -108,6 +108,11 @@ def parse(text: str, file: str = "<text>") -> Message:
     return message
 
 
+def _holds(raw: dict[str, Any], key: str) -> bool:
+    """Whether `key` is there and says something: an empty list says the same as leaving it out."""
+    return raw.get(key) is not None and raw[key] != []
+
+
 class _Parser(Keys):
     """One file being read: the structs named so far."""
 
@@ -191,7 +196,7 @@ class _Parser(Keys):
 
     def _listeners(self, doc: dict[str, Any], kind: str) -> tuple[str, ...]:
         listeners = doc.get("listeners")
-        if listeners is None:
+        if listeners is None or listeners == []:
             return ()
         if kind != "request":
             self.problem("", "listeners belong to requests only")
@@ -286,7 +291,7 @@ class _Parser(Keys):
             return None
         tagged = self.versions(raw, "taggedVersions", path, NONE) or NONE
         versions = self.versions(raw, "versions", path, tagged if tagged else None)
-        inline = kind.is_struct and raw.get("fields") is not None
+        inline = kind.is_struct and _holds(raw, "fields")
         if versions is None or (inline and raw.get("versions") is None):
             self.problem(path, "versions is missing")
             versions = versions or tagged
@@ -381,7 +386,7 @@ class _Parser(Keys):
             self.problem(path, f"{text!r} is no type: a primitive, a struct's name with a capital, or [] before one")
             return None
         for key in ("fields", "optionalFields"):
-            if raw.get(key) is not None and element in PRIMITIVES and not is_array:
+            if _holds(raw, key) and element in PRIMITIVES and not is_array:
                 self.problem(path, f"type {element} cannot have {key}")
             elif element in PRIMITIVES:
                 self.objects(raw, key, path)  # of no meaning, as in Kafka's generator
@@ -418,9 +423,9 @@ class _Parser(Keys):
         return tag
 
     def _field_flexibility(self, raw: dict[str, Any], path: str, kind: FieldType) -> Versions | None:
-        if raw.get("flexibleVersions") is None:
+        flexible = self.versions(raw, "flexibleVersions", path, None)
+        if flexible is None:
             return None
-        flexible = self.versions(raw, "flexibleVersions", path, NONE) or NONE
         if kind.is_array or kind.element not in ("string", "bytes"):
             self.problem(path, "flexibleVersions can be overridden only on string and bytes")
         if not self.flexible.covers(flexible):
@@ -464,7 +469,7 @@ class _Parser(Keys):
             return None
         name = kind.element
         if name in self.common:
-            if raw.get("fields") is not None or raw.get("optionalFields") is not None:
+            if _holds(raw, "fields") or _holds(raw, "optionalFields"):
                 self.problem(path, f"{name} is a common struct: the field must not give fields of its own")
             return self._common_struct(name, path)
         if name in self.structs or name in self.building:
