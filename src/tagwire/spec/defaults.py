@@ -10,7 +10,10 @@ from typing import Any
 from tagwire.spec.model import INTEGER_RANGES, Absent, FieldType
 
 ZERO_UUID = uuid.UUID(int=0)
-_DECIMAL = re.compile(r"-?\d+", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?\d+", re.ASCII)
+_OCTAL = re.compile(r"[+-]?0\d+", re.ASCII)
+_FLOAT = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII)
+"""What Java's Double.parseDouble takes, but for its hexadecimal form."""
 _HEX = re.compile(r"0x[0-9a-fA-F]+", re.ASCII)
 _UUID = re.compile(r"[A-Za-z0-9_-]{22}(==)?", re.ASCII)
 MAX_STRING_BYTES = 32767
@@ -46,10 +49,9 @@ def parse_default(text: str, kind: FieldType) -> Any:
             raise ValueError(f"{text!r} is no bool: write true or false")
         return text.lower() == "true"
     if kind.element == "float64":
-        try:
-            return float(text if "_" not in text else "")
-        except ValueError:
-            raise ValueError(f"{text!r} is no float64") from None
+        if not _FLOAT.fullmatch(text.strip()):
+            raise ValueError(f"{text!r} is no float64")
+        return float(text.strip().rstrip("fFdD"))
     return _uuid(text)
 
 
@@ -67,6 +69,8 @@ def _integer(text: str, kind: str) -> int:
     lowest, highest = INTEGER_RANGES[kind]
     if _HEX.fullmatch(text):
         value = int(text, 16)
+    elif _OCTAL.fullmatch(text):
+        raise ValueError(f"{text!r} begins with 0: the classes of Kafka's generator read it as an octal number")
     elif _DECIMAL.fullmatch(text):
         value = int(text)
     else:
