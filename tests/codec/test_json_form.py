@@ -11,7 +11,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.codec import MessageObject
-from tagwire.errors import DecodeError, EncodeError
+from tagwire.errors import DecodeError, EncodeError, UnsupportedVersionError
 
 Build = Callable[..., type[MessageObject]]
 Topic = messages.MetadataRequest.MetadataRequestTopic
@@ -189,6 +189,52 @@ def test_a_message_that_holds_the_wrong_thing_has_no_form(values: dict[str, Any]
     with pytest.raises(EncodeError) as caught:
         messages.MetadataRequest(**values).to_json(12)
     assert str(caught.value).startswith(f"MetadataRequest v12, {said}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("int8", 128, "Foo v0, a: is out of the range of int8: -128 to 127"),
+        ("uint16", -1, "Foo v0, a: is out of the range of uint16: 0 to 65535"),
+        ("[]int64", [0, 2**63], "Foo v0, a[1]: is out of the range of int64"),
+    ],
+)
+def test_a_number_that_its_field_cannot_hold_has_no_form(build: Build, kind: str, value: Any, said: str) -> None:
+    """It would be written, and could not be read back."""
+    with pytest.raises(EncodeError) as caught:
+        build({"name": "A", "type": kind})(a=value).to_json(0)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_struct_that_the_version_does_not_have_is_neither_written_nor_read(build: Build) -> None:
+    """As in its bytes, and as Kafka's converters refuse it; it could be written as JSON, and not be encoded."""
+    shared = {"name": "Point", "versions": "1+", "fields": POINT}
+    kind = build({"name": "A", "type": "[]Point"}, commonStructs=[shared])
+    said = r"a\[0\]: the struct Point exists only in versions 1\+"
+    for write in (kind.encode, kind.to_json):
+        with pytest.raises(UnsupportedVersionError, match=said):
+            write(kind(a=[kind.Point()]), 0)
+    with pytest.raises(UnsupportedVersionError, match=said):
+        kind.from_json({"a": [{"x": 1}]}, 0)
+    assert kind(a=[]).to_json(0) == {"a": []}
+    assert kind.from_json(kind(a=[kind.Point()]).to_json(1), 1) == kind(a=[kind.Point()])
+
+
+def test_a_struct_is_at_its_default_with_a_tuple_for_an_empty_list_too(build: Build) -> None:
+    """As in its bytes: what can be encoded has a form."""
+    inner = [{"name": "X", "type": "[]int32", "versions": "0+"}]
+    kind = build(
+        {"name": "A", "type": "One", "fields": inner, "versions": "1+"},
+        {"name": "B", "type": "Two", "fields": inner, "versions": "1+", "tag": 0, "taggedVersions": "1+"},
+    )
+    message = kind(a=kind.One(x=()), b=kind.Two(x=()))
+    assert message.to_json(0) == {}
+    assert message.to_json(1) == {"a": {"x": []}}
+    message.b.unknown_tags[9] = b"x"
+    assert message.to_json(1) == {"a": {"x": []}, "b": {"x": []}}
+    del message.a.x
+    with pytest.raises(EncodeError, match=r"a\.x: is not set"):
+        message.to_json(1)
 
 
 def test_a_message_with_an_attribute_deleted_has_no_form() -> None:

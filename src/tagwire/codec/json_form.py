@@ -29,14 +29,15 @@ PYTHON_TYPES: Final[Mapping[str, Any]] = {
 
 
 _NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
+_NOT_SET: Final = object()
 
 
 def to_json(message: Message, value: Any, version: int) -> dict[str, Any]:
     """`value`, an object of the message's class, as Kafka's JSON form at `version`.
 
     Raises:
-        EncodeError: a field holds the wrong type, or null where it may not.
-        UnsupportedVersionError: a field that this version cannot carry is set.
+        EncodeError: a field holds the wrong type, a number out of its range, or null where it may not.
+        UnsupportedVersionError: a field that this version cannot carry is set, or a struct that it does not have.
     """
     return _write_struct(message.root, value, version, f"{message.name} v{version}, ")
 
@@ -46,12 +47,14 @@ def from_json(message: Message, doc: object, version: int, classes: Mapping[str,
 
     Raises:
         DecodeError: with the path of the key that is unknown or holds the wrong thing.
+        UnsupportedVersionError: a struct is there that this version does not have.
     """
     return _read_struct(message.root, doc, version, classes, message.name)
 
 
 def _write_struct(struct: Struct, value: Any, version: int, path: str) -> dict[str, Any]:
     doc: dict[str, Any] = {}
+    _check_version(struct, version, path.rstrip("., "))
     for field in struct.fields:
         here = path + field.attribute
         try:
@@ -68,12 +71,24 @@ def _write_struct(struct: Struct, value: Any, version: int, path: str) -> dict[s
     return doc
 
 
+def _check_version(struct: Struct, version: int, path: str) -> None:
+    """A struct may exist in fewer versions than the field that holds it."""
+    if version not in struct.versions:
+        raise UnsupportedVersionError(f"{path}: the struct {struct.name} exists only in versions {struct.versions}")
+
+
 def is_default(field: Field, value: Any) -> bool:
     """Whether `value` is the default of `field`, as docs/wire-format.md#absent-fields compares."""
     if field.default is Absent.EMPTY_ARRAY:
         return isinstance(value, list | tuple) and len(value) == 0
     if field.default is Absent.STRUCT:
-        return type(value).__name__ == field.type.element and bool(value == type(value)())
+        struct = field.struct
+        return (
+            struct is not None
+            and type(value).__name__ == struct.name
+            and not getattr(value, "_unknown_tags", None)
+            and all(is_default(each, getattr(value, each.attribute, _NOT_SET)) for each in struct.fields)
+        )
     if value is None or field.default is None:
         return value is field.default
     return bool(value == field.default)
@@ -100,6 +115,10 @@ def _write_element(field: Field, value: Any, version: int, path: str) -> Any:
         return _write_struct(field.struct, value, version, f"{path}.")
     if not isinstance(value, PYTHON_TYPES.get(kind, int)) or (isinstance(value, bool) and kind != "bool"):
         raise EncodeError(f"{path}: type {kind} cannot be written from {given}")
+    if kind in INTEGER_RANGES:
+        lowest, highest = INTEGER_RANGES[kind]
+        if not lowest <= value <= highest:
+            raise EncodeError(f"{path}: is out of the range of {kind}: {lowest} to {highest}")
     try:
         return _as_json(kind, value)
     except (ValueError, OverflowError) as error:  # a memoryview that was released, an int beyond every float
@@ -126,6 +145,7 @@ def json_number(value: float) -> float | str:
 def _read_struct(struct: Struct, doc: object, version: int, classes: Mapping[str, type], path: str) -> Any:
     if not isinstance(doc, Mapping):
         raise DecodeError(f"needs an object, not {_named(doc)}", path=path)
+    _check_version(struct, version, path)
     fields = {field.json_name: field for field in struct.fields if version in field.versions}
     values: dict[str, Any] = {}
     for key, item in doc.items():
