@@ -84,3 +84,40 @@ def test_tags_that_a_reader_refuses_are_an_error_at_the_same_byte(
     with pytest.raises(DecodeError, match=said) as told:
         list(annotate(kind.spec, bytes.fromhex(data), version))
     assert told.value.offset == read.value.offset
+
+
+@pytest.mark.parametrize(
+    ("version", "data", "said"),
+    [
+        (0, "0003 61ff62", "not UTF-8"),
+        (1, "04 61c328 00", "not UTF-8"),
+        (0, "8000", "length -32768"),
+        (1, "818002" + "61" * 32768 + "00", "a string of 32768 bytes: the limit is 32767"),
+    ],
+)
+def test_text_that_a_reader_refuses_is_an_error_at_the_same_byte(version: int, data: str, said: str) -> None:
+    """It was shown, with U+FFFD in its place, as if the message could be read."""
+    kind = message_class(
+        """{"name": "Foo", "type": "data", "validVersions": "0-1", "flexibleVersions": "1+", "fields": [
+        {"name": "A", "type": "string", "versions": "0+"}]}"""
+    )
+    with pytest.raises(DecodeError, match=said) as read:
+        kind.decode(bytes.fromhex(data), version)
+    with pytest.raises(DecodeError, match=said) as told:
+        list(annotate(kind.spec, bytes.fromhex(data), version))
+    assert told.value.offset == read.value.offset
+
+
+def test_a_struct_that_the_version_does_not_have_is_told_as_a_reader_tells_it() -> None:
+    kind = message_class(
+        """{"name": "Foo", "type": "data", "validVersions": "0-1", "flexibleVersions": "none", "fields": [
+        {"name": "A", "type": "[]Point", "versions": "0+"}], "commonStructs": [
+        {"name": "Point", "versions": "1+", "fields": [{"name": "X", "type": "int8", "versions": "0+"}]}]}"""
+    )
+    data = bytes.fromhex("00000001 05")
+    with pytest.raises(UnsupportedVersionError) as read:
+        kind.decode(data, 0)
+    with pytest.raises(UnsupportedVersionError) as told:
+        list(annotate(kind.spec, data, 0))
+    assert str(told.value) == str(read.value) == "Foo v0, a[0]: the struct Point exists only in versions 1+"
+    assert [span.path for span in annotate(kind.spec, data, 1)] == ["a[]", "a[0].x"]

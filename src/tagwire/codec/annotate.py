@@ -14,6 +14,7 @@ from uuid import UUID
 from tagwire.codec.program import Buffer
 from tagwire.errors import DecodeError, UnsupportedVersionError
 from tagwire.spec import Field, Message, Struct
+from tagwire.spec.defaults import MAX_STRING_BYTES
 from tagwire.spec.model import FIXED_WIDTHS, INTEGER_RANGES
 
 MAX_SHOWN = 60
@@ -43,7 +44,7 @@ def annotate(message: Message, data: Buffer, version: int) -> Iterator[Span]:
     """The spans of `data`, in order and without gaps, as far as it can be read.
 
     Raises:
-        UnsupportedVersionError: the message has no such version.
+        UnsupportedVersionError: the message has no such version, or a struct is there that the version does not have.
         DecodeError: after the last span that makes sense: the bytes that follow do not.
     """
     if version not in message.valid_versions:
@@ -70,6 +71,9 @@ class _Walk:
     # -- structs
 
     def struct(self, shape: Struct, path: str) -> Iterator[Span]:
+        if self.version not in shape.versions:
+            where = ", ".join(part for part in (f"{self.message.name} v{self.version}", path.rstrip(".")) if part)
+            raise UnsupportedVersionError(f"{where}: the struct {shape.name} exists only in versions {shape.versions}")
         here = [field for field in shape.fields if self.version in field.versions]
         tagged = {field.tag: field for field in here if field.is_tagged(self.version)}
         absent = {field.tag for field in shape.fields if field.tag is not None} - tagged.keys()
@@ -191,9 +195,20 @@ class _Walk:
         if size < 0:
             yield self.span(start, path, kind, "null", rule)
             return
+        if kind == "string":
+            yield self.span(start, path, kind, repr(self.string(size, path)), rule)
+        else:
+            yield self.span(start, path, kind, _hex(self.take(size, path)), rule)
+
+    def string(self, size: int, path: str) -> str:
+        if size > MAX_STRING_BYTES:
+            raise self.failure(path, f"a string of {size} bytes: the limit is {MAX_STRING_BYTES}")
         raw = self.take(size, path)
-        shown = repr(raw.decode("utf-8", "replace")) if kind == "string" else _hex(raw)
-        yield self.span(start, path, kind, shown, rule)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            self.at -= size - error.start
+            raise self.failure(path, "not UTF-8") from None
 
     def fixed(self, kind: str, path: str) -> tuple[str, str]:
         raw = self.take(FIXED_WIDTHS[kind], path)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from tagwire.codec import message_class
 from tagwire.codec.annotate import Span, annotate
 from tagwire.codec.annotate_records import annotate_records
-from tagwire.errors import ConfigError, DecodeError, TagwireError
+from tagwire.errors import ConfigError, DecodeError, TagwireError, UnsupportedVersionError
 from tagwire.reference.blocks import Bytes
 from tagwire.reference.html import HtmlRenderer
 from tagwire.rpc.whole_frames import frames
@@ -199,7 +199,7 @@ def _told(spans: Iterator[Span]) -> tuple[list[Span], str]:
     try:
         for span in spans:
             found.append(span)
-    except DecodeError as error:
+    except (DecodeError, UnsupportedVersionError) as error:
         return found, str(error)
     return found, ""
 
