@@ -10,9 +10,19 @@ import errno
 from collections.abc import Callable
 from random import Random
 
-from tests.simulation.workload.fault_draws import UPON
 from tests.simulation.workload.narrow_moments import narrowed
-from tests.simulation.workload.planned_actors import group, movers, producer, sinks, transactions, unlike
+from tests.simulation.workload.plan_parts import (
+    changing_admin,
+    client_trouble,
+    crash,
+    crashes,
+    numbered_topic,
+    slow_disk,
+    small_cluster,
+    steady_producer,
+    write_error,
+)
+from tests.simulation.workload.planned_actors import group, movers, sinks, transactions, unlike
 from tests.simulation.workload.scenes import (
     after,
     all_away_and_back,
@@ -37,7 +47,7 @@ def close_up(seed: int) -> Spec | None:
     random = Random(f"close-up/{seed}")
     if random.random() >= SHARE:
         return None
-    drawn: Spec = {"duration": round(random.uniform(5, 9), 1), "cluster": _cluster(random), "last": []}
+    drawn: Spec = {"duration": round(random.uniform(5, 9), 1), "cluster": small_cluster(random), "last": []}
     room = random.choice(_ROOMS)
     drawn |= room(random, drawn["duration"])
     drawn = narrowed(Random(f"narrow/{seed}"), room.__name__, drawn)
@@ -48,31 +58,12 @@ def close_up(seed: int) -> Spec | None:
     return drawn
 
 
-def _cluster(random: Random) -> Spec:
-    return {
-        "nodes": 1,
-        "fsync": "batch",
-        "as_release": None,
-        "settings": {
-            "group_session_timeout_s": 4.0,
-            "group_heartbeat_interval_s": 1.0,
-            "auto_create_topics": False,
-        },
-        "upkeep": {
-            "RETENTION_EVERY_S": 1.0,
-            "COMPACTION_EVERY_S": random.choice([0.5, 2.0]),
-            "RECOVERY_POINTS_EVERY_S": random.choice([0.5, 10.0]),
-            "GROUPS_EVERY_S": 5.0,
-        },
-    }
-
-
 # Rooms -----------------------------------------------------------------------------------------------------------
 
 
 def _endings(random: Random, duration: float) -> Spec:
     """Transactions over many partitions, whose coordinator dies between their ends and their markers."""
-    topics = [_topic(n, random.choice([2, 5]), "steady") for n in range(1, random.choice([1, 2]) + 1)]
+    topics = [numbered_topic(n, random.choice([2, 5]), "steady") for n in range(1, random.choice([1, 2]) + 1)]
     actors = [
         actor
         | {
@@ -94,7 +85,7 @@ def _endings(random: Random, duration: float) -> Spec:
         for actor in transactions(random, f"transactions-{number}", topics, duration)
     ]
     nodes = random.choice([1, 1, 3])
-    steps = _crashes(random, duration, random.choice([1.0, 2.5]))
+    steps = crashes(random, duration, random.choice([1.0, 2.5]))
     troubles = random.sample(["slow", "log", "state", "clients", "clock", "far"], random.randint(1, 2))
     plan = {"actors": actors, "topics": topics, "cluster": {"nodes": nodes}}
     if nodes > 1:
@@ -113,16 +104,16 @@ def _endings(random: Random, duration: float) -> Spec:
         steps = [step for step in steps if random.random() < 0.2]  # who starts anew has the right time
         steps.append({"at": at, "seconds": 0.0, **jump})
     if "slow" in troubles:
-        steps.append(_slow_disk(duration, 0.5, 0.3))
+        steps.append(slow_disk(duration, 0.5, 0.3))
     if "log" in troubles:
-        steps += [_write_error(random, duration, "topic-") for _ in range(random.randint(1, 4))]
+        steps += [write_error(random, duration, "topic-") for _ in range(random.randint(1, 4))]
     if "state" in troubles:
-        steps += [_write_error(random, duration, "__transaction_state") for _ in range(random.randint(1, 4))]
+        steps += [write_error(random, duration, "__transaction_state") for _ in range(random.randint(1, 4))]
     if "clients" in troubles:
-        steps += [_client(random, duration, actors) for _ in range(random.randint(1, 4))]
-    cluster = _cluster(random) | {"nodes": nodes, "as_release": random.choice([None, None, "3.9"])}
+        steps += [client_trouble(random, duration, actors) for _ in range(random.randint(1, 4))]
+    cluster = small_cluster(random) | {"nodes": nodes, "as_release": random.choice([None, None, "3.9"])}
     if random.random() < 0.3:  # also of what is open
-        actors.append(_admin(topics, duration, {"delete_records": 1.0}))
+        actors.append(changing_admin(topics, duration, {"delete_records": 1.0}))
     return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": cluster}
 
 
@@ -135,16 +126,16 @@ def _cleaning(random: Random, duration: float) -> Spec:
         "min.cleanable.dirty.ratio": "0.0",
         "delete.retention.ms": random.choice([0, 3000, 86_400_000, 86_400_000]),
     }
-    topics = [_topic(1, random.choice([1, 2]), "compacted", configs)]
-    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    topics = [numbered_topic(1, random.choice([1, 2]), "compacted", configs)]
+    actors = [steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
     for actor in actors:
         actor |= {"tombstones": 0.4, "keys": random.choice([5, 20]), "marked": True}
     if random.random() < 0.5:
         more = {"transaction_timeout": 3.0, "count": 30, "pace": 0.1, "forsake": 0.0, "keys": 5}
         actors += [actor | more for actor in transactions(random, "transactions-1", topics, duration)]
-    steps = _crashes(random, duration, random.choice([1.0, 3.0])) if random.random() < 0.7 else []
+    steps = crashes(random, duration, random.choice([1.0, 3.0])) if random.random() < 0.7 else []
     if random.random() < 0.4:  # most of the time it is in the middle of a compaction then
-        steps.append(_slow_disk(duration, random.choice([0.05, 0.2]), 1.0))
+        steps.append(slow_disk(duration, random.choice([0.05, 0.2]), 1.0))
         for step in steps:
             if "upon" not in step:
                 step.pop("steps", None)
@@ -153,25 +144,25 @@ def _cleaning(random: Random, duration: float) -> Spec:
 
 def _writing(random: Random, duration: float) -> Spec:
     """Segments that roll with every few batches, and no power, or a disk that refuses, in the middle of it."""
-    topics = [_topic(1, random.choice([1, 3]), "steady", {"segment.bytes": random.choice([1024, 2048])})]
-    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    topics = [numbered_topic(1, random.choice([1, 3]), "steady", {"segment.bytes": random.choice([1024, 2048])})]
+    actors = [steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
     if random.random() < 0.6:  # a batch of many sectors may be torn
         actors[0] |= {"value_size": random.choice([3000, 3000, 100_000]), "compression": "none", "records": 40}
-    steps = _crashes(random, duration, random.choice([0.7, 2.0]))
+    steps = crashes(random, duration, random.choice([0.7, 2.0]))
     if random.random() < 0.5:
         for _ in range(random.randint(1, 3)):
             at = random.uniform(0.2, duration)
             error = {"kind": "disk_error", "operation": "sync", "count": 1, "part": "topic-", "errno": errno.EIO}
             steps.append({"at": round(at, 3), "seconds": 1.0, "after": random.choice([0, 3]), **error})
-            steps.append(_crash(random, at + random.uniform(0.05, 1.0), "broker_power"))
+            steps.append(crash(random, at + random.uniform(0.05, 1.0), "broker_power"))
     return {"topics": topics, "actors": actors, "nemesis": steps}
 
 
 def _unsynced(random: Random, duration: float) -> Spec:
     """Leaders that move while what is written is not on the disk yet, and power that is lost then: epochs are there of
     which every record is gone."""
-    topics = [_topic(1, random.choice([1, 2]), "steady", {"segment.bytes": random.choice([2048, 1 << 20])})]
-    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    topics = [numbered_topic(1, random.choice([1, 2]), "steady", {"segment.bytes": random.choice([2048, 1 << 20])})]
+    actors = [steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
     steps: list[Spec] = []
     at = random.uniform(0.8, 1.5)
     while at < duration:
@@ -188,7 +179,7 @@ def _unsynced(random: Random, duration: float) -> Spec:
     own = {"kind": "consumer", "pattern": None, "topics": ["topic-1"], "isolation": "read_uncommitted", "at": 0.0}
     own |= {"reset": "earliest", "pace": 0.01, "max_poll_records": 1, "max_wait_ms": 50, "steps": {"nothing": 1.0}}
     actors += [reader | own | {"late": 0.0} for reader in readers]
-    return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": _cluster(random) | cluster}
+    return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": small_cluster(random) | cluster}
 
 
 def _expiring(random: Random, duration: float) -> Spec:
@@ -196,26 +187,26 @@ def _expiring(random: Random, duration: float) -> Spec:
     by_size: Spec = {"retention.bytes": random.choice([500, 2500]), "segment.bytes": 1024}
     by_time: Spec = {"retention.ms": random.choice([2500, 4000]), "segment.ms": random.choice([500, 2500, 604_800_000])}
     configs = random.choice([by_size, by_size, by_time | {"segment.bytes": random.choice([1024, 100_000])}])
-    topics = [_topic(1, random.choice([1, 2]), "retained", configs)]
-    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
-    steps = [] if random.random() < 0.5 else _crashes(random, duration, 2.0, ["broker_kill", "broker_stop"])
+    topics = [numbered_topic(1, random.choice([1, 2]), "retained", configs)]
+    actors = [steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    steps = [] if random.random() < 0.5 else crashes(random, duration, 2.0, ["broker_kill", "broker_stop"])
     return {"topics": topics, "actors": actors, "nemesis": steps}
 
 
 def _changing(random: Random, duration: float) -> Spec:
     """Topics that grow, are configured and lose records, by somebody whose every change a restart may forget."""
     rolls: Spec = {"segment.bytes": 2048}  # of one of them: records are deleted up to the midst of a segment
-    topics = [_topic(n, random.choice([1, 3]), "steady", rolls if n == 1 else None) for n in (1, 2)]
-    actors = [_steady_producer(random, "producer-1", topics, duration)]
-    actors.append(_admin(topics, duration, {"configure": 1.0, "grow": 0.3, "delete_records": 0.5}))
-    return {"topics": topics, "actors": actors, "nemesis": _crashes(random, duration, 1.5)}
+    topics = [numbered_topic(n, random.choice([1, 3]), "steady", rolls if n == 1 else None) for n in (1, 2)]
+    actors = [steady_producer(random, "producer-1", topics, duration)]
+    actors.append(changing_admin(topics, duration, {"configure": 1.0, "grow": 0.3, "delete_records": 0.5}))
+    return {"topics": topics, "actors": actors, "nemesis": crashes(random, duration, 1.5)}
 
 
 def _sessions(random: Random, duration: float) -> Spec:
     """Members that read several partitions in one fetch session, let go of some and come back to them."""
-    topics = [_topic(n, 3, "steady") for n in (1, 2, 3)]
+    topics = [numbered_topic(n, 3, "steady") for n in (1, 2, 3)]
     names = [topic["name"] for topic in topics]
-    actors = [_steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
+    actors = [steady_producer(random, f"producer-{n}", topics, duration) for n in (1, 2)]
     members = group(random, "group-1", topics, has_consumer_groups=True)
     for actor in members:
         actor |= {"topics": names, "pattern": None, "reset": "earliest", "pace": 0.05, "metadata_max_age": 300.0}
@@ -238,7 +229,7 @@ def _sessions(random: Random, duration: float) -> Spec:
         "topics": topics,
         "actors": actors + members,
         "nemesis": steps,
-        "cluster": _cluster(random) | {"nodes": nodes},
+        "cluster": small_cluster(random) | {"nodes": nodes},
     }
 
 
@@ -246,12 +237,12 @@ def _retrying(random: Random, duration: float) -> Spec:
     """Producers whose answers are late or lost for about as long as they wait: of one partition, some is given up, some
     sent again, some still on its way."""
     nodes = random.choice([1, 1, 3])
-    topics = [_topic(1, random.choice([1, 1, 2]), "steady")]
+    topics = [numbered_topic(1, random.choice([1, 1, 2]), "steady")]
     actors = []
     for number in range(1, random.randint(1, 3) + 1):
         timeout = random.choice([1.0, 1.5, 2.5])
         actors.append(
-            _steady_producer(random, f"producer-{number}", topics, duration)
+            steady_producer(random, f"producer-{number}", topics, duration)
             | {
                 "records": 200,
                 "pace": random.choice([0.02, 0.06]),
@@ -271,21 +262,21 @@ def _retrying(random: Random, duration: float) -> Spec:
     if random.random() < 0.5:
         steps += after(random.uniform(0, duration / 2), moved_under_load(random, plan))
     if random.random() < 0.3:
-        steps += [_write_error(random, duration, "topic-") for _ in range(random.randint(1, 4))]
+        steps += [write_error(random, duration, "topic-") for _ in range(random.randint(1, 4))]
     if random.random() < 0.3:  # of a producer that no broker knows yet, the first batch is refused, and no other
         for actor in actors:
             actor |= {"at": round(random.uniform(0.2, 0.5 * duration), 3), "renew": 0.1, "burst": 5, "linger": 0.0}
             actor |= {"batch_bytes": 200, "given_partition": 1.0}
-            first = _write_error(random, duration, "topic-") | {"at": actor["at"], "after": random.choice([0, 0, 1])}
+            first = write_error(random, duration, "topic-") | {"at": actor["at"], "after": random.choice([0, 0, 1])}
             steps.append(first | {"count": 1, "seconds": 2.0})
-        steps += [_write_error(random, duration, "topic-") | {"count": 1} for _ in range(random.randint(2, 6))]
+        steps += [write_error(random, duration, "topic-") | {"count": 1} for _ in range(random.randint(2, 6))]
     if random.random() < 0.35:  # what was taken is too large when it is sent again
         often = {"count": 40, "pace": 0.25, "configs": {"max.message.bytes": ["1048588", "300"]}}
-        actors.append(_admin(topics, duration, {"configure": 1.0}) | often)
+        actors.append(changing_admin(topics, duration, {"configure": 1.0}) | often)
         for actor in actors[:-1]:
             actor |= {"linger": 0.05, "burst": 10, "batch_bytes": 1000, "value_size": 40}
             actor |= {"timeout": 8.0, "request_timeout": 0.6}
-    return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": _cluster(random) | {"nodes": nodes}}
+    return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": small_cluster(random) | {"nodes": nodes}}
 
 
 def _rebalancing(random: Random, duration: float) -> Spec:
@@ -293,8 +284,8 @@ def _rebalancing(random: Random, duration: float) -> Spec:
     moves, dies, and cannot write."""
     duration += 8.0
     nodes = random.choice([1, 3, 3])
-    topics = [_topic(n, random.choice([2, 3]), "steady") for n in (1, 2)]
-    actors = [_steady_producer(random, "producer-1", topics, duration)]
+    topics = [numbered_topic(n, random.choice([2, 3]), "steady") for n in (1, 2)]
+    actors = [steady_producer(random, "producer-1", topics, duration)]
     members = _members(random, topics)
     plan = {"actors": actors + members, "topics": topics, "cluster": {"nodes": nodes}}
     steps: list[Spec] = []
@@ -313,9 +304,9 @@ def _rebalancing(random: Random, duration: float) -> Spec:
             pause = {"kind": "client_pause", "target": actor["name"], "seconds": round(random.uniform(6.5, 9.0), 3)}
             steps.append({"at": round(random.uniform(2, 5), 3), **pause})
     if random.random() < 0.4 and not is_cut_off:  # who starts anew leads and coordinates what it did at first
-        steps += _crashes(random, duration, 4.0)
+        steps += crashes(random, duration, 4.0)
     if random.random() < 0.4:
-        steps += [_write_error(random, duration, "__consumer_offsets") for _ in range(random.randint(1, 4))]
+        steps += [write_error(random, duration, "__consumer_offsets") for _ in range(random.randint(1, 4))]
     if random.random() < 0.3:
         steps.append(far_away(random, plan | {"duration": duration}))
     return {
@@ -323,7 +314,7 @@ def _rebalancing(random: Random, duration: float) -> Spec:
         "topics": topics,
         "actors": plan["actors"],
         "nemesis": steps,
-        "cluster": _cluster(random) | {"nodes": nodes},
+        "cluster": small_cluster(random) | {"nodes": nodes},
     }
 
 
@@ -370,8 +361,8 @@ def _looping(random: Random, duration: float) -> Spec:
     """Programs that consume, transform and produce, and lose partitions in the middle of a transaction."""
     duration += 5.0
     nodes = random.choice([1, 1, 3])
-    topics = [_topic(1, random.choice([2, 3]), "steady")]
-    actors = [_steady_producer(random, "producer-1", topics, duration)]
+    topics = [numbered_topic(1, random.choice([2, 3]), "steady")]
+    actors = [steady_producer(random, "producer-1", topics, duration)]
     programs = movers(random, topics, "moved", duration, has_consumer_groups=True)
     while len(programs) < 2:
         programs = movers(random, topics, "moved", duration, has_consumer_groups=True)
@@ -383,20 +374,20 @@ def _looping(random: Random, duration: float) -> Spec:
     for _ in range(random.randint(1, 3)):
         scene = random.choice([zombie, out_of_reach, crowd, moved_under_load, unanswered])
         steps += after(random.uniform(1, 0.6 * duration), scene(random, plan))
-    steps += _crashes(random, duration, 4.0) if random.random() < 0.4 else []
+    steps += crashes(random, duration, 4.0) if random.random() < 0.4 else []
     return {
         "duration": duration,
-        "topics": [*topics, _topic(1, random.choice([1, 3]), "moved") | {"name": "moved"}],
+        "topics": [*topics, numbered_topic(1, random.choice([1, 3]), "moved") | {"name": "moved"}],
         "actors": plan["actors"],
         "nemesis": steps,
-        "cluster": _cluster(random) | {"nodes": nodes},
+        "cluster": small_cluster(random) | {"nodes": nodes},
     }
 
 
 def _sinking(random: Random, duration: float) -> Spec:
     """A query, or two drivers of one, whose every step takes a while, and is broken off."""
     duration += 6.0
-    topics = [_topic(1, 2, "sunk") | {"name": "sunk"}]
+    topics = [numbered_topic(1, 2, "sunk") | {"name": "sunk"}]
     actors = sinks(random, "sunk", 1.0)
     shared = {
         "tasks": random.choice([2, 3]),
@@ -413,7 +404,7 @@ def _sinking(random: Random, duration: float) -> Spec:
     for _ in range(random.randint(1, 2)):
         steps += after(random.uniform(0.5, duration / 3), driver_dies(random, {"actors": actors}))
     if random.random() < 0.4:
-        steps += _crashes(random, duration, 4.0)
+        steps += crashes(random, duration, 4.0)
     return {"duration": duration, "topics": topics, "actors": actors, "nemesis": steps}
 
 
@@ -430,102 +421,3 @@ _ROOMS: tuple[Callable[[Random, float], Spec], ...] = (
     _looping,
     *[_sinking] * 3,
 )
-
-
-# Parts -----------------------------------------------------------------------------------------------------------
-
-
-def _topic(number: int, partitions: int, kind: str, configs: Spec | None = None) -> Spec:
-    return {
-        "name": f"topic-{number}",
-        "partitions": partitions,
-        "kind": kind,
-        "compacted": kind == "compacted",
-        "configs": {"index.interval.bytes": 300} | (configs or {}),  # small segments have entries in their indexes
-    }
-
-
-def _admin(topics: list[Spec], duration: float, steps: dict[str, float]) -> Spec:
-    """One who changes topics all the time."""
-    return {
-        "name": "admin",
-        "kind": "admin",
-        "count": 12,
-        "pace": round(duration / 14, 2),
-        "topics": [topic["name"] for topic in topics],
-        "unsteady": [],
-        "groups": [],
-        "transactional_ids": [],
-        "configs": {
-            "segment.bytes": ["1024", "4096"],
-            "retention.ms": ["604800000", "86400000"],
-            "compression.type": ["producer", "gzip"],
-        },
-        "steps": steps,
-    }
-
-
-def _steady_producer(random: Random, name: str, topics: list[Spec], duration: float) -> Spec:
-    """One that writes all the time, and means each record."""
-    records = random.choice([40, 100])
-    return producer(random, name, topics, duration) | {
-        "kind": "producer",
-        "at": 0.0,
-        "topics": [topic["name"] for topic in topics],
-        "records": records,
-        "pace": round(0.8 * duration / records, 4),
-        "acks": -1,
-        "idempotence": True,
-        "linger": random.choice([0.0, 0.01]),
-        "batch_bytes": random.choice([200, 1000]),
-        "given_partition": 0.5,
-        "timeout": 20.0,
-        "max_block": 10.0,
-        "request_timeout": 2.0,
-    }
-
-
-def _crashes(random: Random, duration: float, every: float, kinds: list[str] | None = None) -> list[Spec]:
-    """Ends of the broker, of one kind or of all."""
-    kinds = kinds or random.choice([["broker_kill"], ["broker_power"], ["broker_kill", "broker_power", "broker_stop"]])
-    steps = []
-    at = 1.0 + random.expovariate(1 / every)
-    while at < duration:
-        steps.append(_crash(random, at, random.choice(kinds)))
-        at += 0.5 + random.expovariate(1 / every)
-    return steps
-
-
-def _crash(random: Random, at: float, kind: str) -> Spec:
-    step: Spec = {"at": round(at, 3), "kind": kind, "seconds": round(random.uniform(0.05, 0.5), 3)}
-    if kind == "broker_stop":
-        return step
-    if random.random() < 0.4:
-        return step | {"upon": random.choice(UPON), "steps": int(3 ** random.uniform(0, 3))}
-    return step | {"steps": int(3 ** random.uniform(0, 6))}
-
-
-def _slow_disk(duration: float, latency: float, chance: float) -> Spec:
-    return {"at": 0.1, "seconds": duration, "kind": "disk_slow", "latency": latency, "chance": chance}
-
-
-def _write_error(random: Random, duration: float, part: str) -> Spec:
-    """A disk that refuses a write or a few, of files with `part` in their paths, and not when it is asked again."""
-    return {
-        "at": round(random.uniform(0.2, duration), 3),
-        "kind": "disk_error",
-        "seconds": round(random.uniform(0.5, 3), 3),
-        "operation": "write",
-        "count": random.choice([1, 2, 5]),
-        "after": random.choice([0, 0, 2, 5]),
-        "part": part,
-        "errno": random.choice([errno.EIO, errno.ENOSPC]),
-    }
-
-
-def _client(random: Random, duration: float, actors: list[Spec]) -> Spec:
-    """A producer dies, perhaps for good, or sleeps for longer than its transaction may be open."""
-    name = random.choice(actors)["name"]
-    at = round(random.uniform(0.5, duration), 3)
-    kind, seconds = random.choice([("client_kill", 60.0), ("client_kill", 0.5), ("client_pause", 4.0)])
-    return {"at": at, "kind": kind, "target": name, "seconds": seconds}
