@@ -231,6 +231,8 @@ class Holding:
     ended: float = float("inf")
     shown: list[Event] | None = None
     """Events after `given` in which the member says its generation, or that it still holds."""
+    given_up: Event | None = None
+    """By which the member itself lets it go, for others to have it."""
 
 
 def holdings(facts: Facts) -> list[Holding]:
@@ -245,6 +247,7 @@ def holdings(facts: Facts) -> list[Holding]:
                 held = now.pop((event.process, (topic, partition)), None)
                 if held is not None:
                     held.ended = event.at
+                    held.given_up = event if event.f == "revoke" else None
                 if event.f == "assign" and group is not None:
                     holding = Holding(event.process, group, (topic, partition), event.value.get("generation"), event)
                     now[event.process, (topic, partition)] = holding
@@ -274,7 +277,7 @@ def shared_partitions(facts: Facts) -> Iterator[Anomaly]:
             for first in held[:at]:
                 if first.process == second.process or first.ended <= second.given.at:
                     continue
-                proof = [] if _began_anew(facts, first, second) else _in_one_generation(first, second)
+                proof = [] if _began_anew(facts, first, second) else _in_one_generation(facts, first, second)
                 proof = proof or _after_all(facts, first, second)
                 proof = proof or _past_its_session(facts, first, second) or _undisturbed(facts, first, second)
                 if proof:
@@ -349,7 +352,7 @@ def _past_its_session(facts: Facts, first: Holding, second: Holding) -> list[Eve
     not another's yet, and the grace that it gives the answer. It has one more from then on.
     """
     how = [o.value for o in facts.operations.of("subscribe") if o.process == first.process]
-    if not how or how[-1].get("protocol") != "classic" or how[-1].get("session_timeout") is None:
+    if not _is_classic(facts, first) or how[-1].get("session_timeout") is None:
         return []
     if facts.losses_of(GROUPS):
         return []
@@ -410,12 +413,20 @@ def _slept(facts: Facts, poll: Operation) -> bool:
     )
 
 
-def _in_one_generation(first: Holding, second: Holding) -> list[Event]:
+def _is_classic(facts: Facts, holding: Holding) -> bool:
+    how = [o.value for o in facts.operations.of("subscribe") if o.process == holding.process]
+    return bool(how) and how[-1].get("protocol") == "classic"
+
+
+def _in_one_generation(facts: Facts, first: Holding, second: Holding) -> list[Event]:
     """What shows that the first was in the generation that gave the partition to the second, and kept it."""
     if first.generation is None or second.generation is None:
         return []
     if first.generation == second.generation:
         return [first.given]
+    left = first.given_up
+    if left is not None and _is_classic(facts, first) and left.value["generation"] >= second.generation:
+        return [left]  # it lets it go in the generation in which the second has it already (KIP-429)
     after = [event for event in first.shown or () if second.given.at < event.at < min(first.ended, second.ended)]
     return [event for event in after if event.value["generation"] >= second.generation][:1]
 

@@ -201,6 +201,28 @@ def _nothing_is_wrong_and_a_partition_is_given_before_it_is_let_go(story):
     story.poll(group="g", generation=1)
 
 
+def _lets_go(story, protocol, *, generation):
+    story.call("c", "subscribe", group="g", topics=["t"], protocol=protocol)
+    story.assign("c", 1)
+    story.assign("d", 2)
+    story.note("c", "revoke", group="g", member="m", generation=generation, partitions=[["t", 0]])
+
+
+@planted("two-owners")
+def _a_member_lets_go_in_the_generation_in_which_the_next_has_it(story):
+    _lets_go(story, "classic", generation=2)
+
+
+@innocent
+def _a_member_lets_go_that_has_not_heard_that_its_generation_is_over(story):
+    _lets_go(story, "classic", generation=1)
+
+
+@innocent
+def _an_epoch_of_kip_848_is_each_members_own(story):
+    _lets_go(story, "consumer", generation=2)
+
+
 def _reads_on(story, *, after, joining=False):
     story.send("a", 0)
     story.call("c", "subscribe", group="g", topics=["t"], protocol="classic", session_timeout=6.0)
