@@ -106,6 +106,22 @@ class ExactlyOnceStories:
         assert query.seen() == [b"a"]
         assert [one.batch_id for one in query.decisions()] == [0, 0]
 
+    def test_what_was_decided_is_read_when_nobody_can_decide_any_more(self, query: Query) -> None:
+        """The older driver comes when the newer one has just read: what it decided then would not be known to that."""
+        messages = query.tasks(0, [b"a"])
+        read = driver.last_decisions
+
+        def overtaken(*asked: Any) -> Any:
+            query.monkeypatch.setattr(driver, "last_decisions", read)
+            found = read(*asked)
+            with pytest.raises(UndecidedError):
+                query.commit(0, messages)
+            return found
+
+        query.monkeypatch.setattr(driver, "last_decisions", overtaken)
+        query.run(0, [b"a"])
+        assert query.seen() == [b"a"]
+
     def test_a_driver_that_was_overtaken_and_gives_up_fences_nobody(self, query: Query) -> None:
         """Spark has it abort what it could not commit: it ends what its own tasks have written, and nothing else."""
         pickled = query.planned()

@@ -52,6 +52,12 @@ def test_a_driver_looks_at_a_clusters_settings_now_and_then(monkeypatch: pytest.
         assert query.seen() == [b"a", b"b", b"c"]
 
 
+@pytest.mark.parametrize("timeout_ms", [6_000, 120_000, 900_000])
+def test_a_decision_is_over_before_the_transactions_that_it_lists(timeout_ms: int) -> None:
+    """Half of their time is left when it is checked: a driver that sleeps then commits nothing that is lost."""
+    assert driver._decision_timeout(timeout_ms) < timeout_ms / 1000 / 2
+
+
 def test_a_lost_transaction_hides_no_other_of_its_micro_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     with Broker(fsync="never") as broker:
         query = Query.new(broker.bootstrap, monkeypatch)

@@ -267,6 +267,17 @@ def test_each_recovery_begins_a_leader_epoch_where_the_log_then_ends(written, ba
     assert read_epochs(Files(), written / "leader-epoch-checkpoint") == [(0, 0), (1, 120), (2, 121)]
 
 
+def test_a_leader_epoch_begins_behind_what_is_written_and_not_on_the_disk_yet(written, batch):
+    log = open_log(Files(), written, SMALL, clean=True)
+    log.append([batch(2)])
+    log.begin_epoch(1)
+    log.flush()
+    log.append([batch(1)])
+    log.flush()
+    assert log.end_of_epoch(0) == (0, 122)
+    assert [next(iter(read(log.read(at, 1)))).partition_leader_epoch for at in (120, 122)] == [0, 1]
+
+
 def test_leader_epochs_of_what_was_deleted_are_forgotten(written, batch):
     start = 0
     for _ in range(5):  # each crash begins one

@@ -173,7 +173,8 @@ FOURTH_THOUGHTS = (
         "after a loss of power a producer gets the epoch that one before it has, where fsync is interval",
         ("owner-forgotten", "fenced-write", "fenced-by-nobody", "lost-write", "sequence-out-of-order", "failed-write"),
         300,
-        "",
+        "tests/broker/transactions/test_transactions_without_power.py::"
+        "test_no_epoch_is_given_to_two_producers_with_a_loss_of_power_between[7]",
     ),
     Defect(
         "time-of-the-first-process",

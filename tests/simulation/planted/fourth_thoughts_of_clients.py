@@ -15,7 +15,8 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         "after a transaction of which a batch was given up the next one counts from 0 in the same epoch",
         ("lost-write", "duplicate", "nonmonotonic-send", "partial-transaction", "failed-for-nothing"),
         300,
-        "",
+        "tests/client/test_transaction_versions.py::"
+        "test_what_was_not_even_sent_with_version_2_has_the_numbers_go_on_from_version_1",
     ),
     Defect(
         "adds-to-what-has-ended",
@@ -59,7 +60,7 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         "what a call took that was interrupted, or that changes from records to batches, is never given",
         ("poll-skip", "group-skip", "group-unseen", "int-poll-skip"),
         100,
-        "",
+        "tests/client/test_consumer.py::test_what_an_interrupted_call_took_is_given_by_the_next_one[poll]",
     ),
     Defect(
         "owned-when-it-was-asked-for",
@@ -78,7 +79,8 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         "a commit that is refused and sent again goes on with partitions that were given up meanwhile",
         ("fenced-commit", "group-offset-back"),
         300,
-        "",
+        "tests/client/test_commits_in_memory.py::"
+        "test_a_commit_that_waited_while_its_member_was_lost_does_not_take_the_next_owners_offset_back[KIP-848]",
     ),
     Defect(
         "latest-is-past-what-is-open",
@@ -106,7 +108,7 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         "where members want different topics a partition is given to its next member before the last has let it go",
         ("two-owners", "fenced-commit"),
         300,
-        "",
+        "tests/client/test_assignors.py::test_in_a_cooperative_rebalance_nothing_is_given_that_another_still_has",
     ),
     Defect(
         "reads-before-it-fences",
@@ -124,6 +126,6 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         "what the driver before decides between reading and fencing is aborted as nobody's",
         ("sink-row-lost", "sink-row-twice"),
         300,
-        "",
+        "tests/spark/test_exactly_once.py::TestEmbedded::test_what_was_decided_is_read_when_nobody_can_decide_any_more",
     ),
 )

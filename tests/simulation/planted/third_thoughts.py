@@ -20,7 +20,8 @@ THIRD_THOUGHTS = (
         "a leader epoch is said to begin where readers may read to, and batches of the one before stand behind that",
         ("epoch-end-wrong",),
         100,
-        "",
+        "tests/broker/storage/test_recovery.py::"
+        "test_a_leader_epoch_begins_behind_what_is_written_and_not_on_the_disk_yet",
     ),
     Defect(
         "time-of-what-is-open",
@@ -195,7 +196,8 @@ THIRD_THOUGHTS = (
         "a task writes under an id whose last transaction was aborted, and that an older driver may abort once more",
         ("sink-row-lost", "sink-row-twice"),
         100,
-        "",
+        "tests/spark/test_exactly_once.py::"
+        "TestEmbedded::test_an_id_is_used_again_only_when_its_batch_is_done_and_by_itself",
     ),
     Defect(
         "decides-for-as-long-as-tasks-may-write",
@@ -209,7 +211,8 @@ THIRD_THOUGHTS = (
         "a driver that sleeps commits a decision when the transactions that it lists are over their time",
         ("decided-late", "sink-row-lost"),
         100,
-        "",
+        "tests/spark/test_exactly_once_requests.py::"
+        "test_a_decision_is_over_before_the_transactions_that_it_lists[6000]",
     ),
     Defect(
         "a-new-topic-begins-where-the-old-one-did",
@@ -251,7 +254,8 @@ THIRD_THOUGHTS = (
         "what other logs follow from is not on the disk where something behind it in its group need not be",
         ("partial-transaction", "lost-write", "aborted-offset"),
         100,
-        "",
+        "tests/broker/test_group_commit.py::"
+        "test_a_batch_that_waits_for_the_disk_does_so_wherever_it_stands_in_its_group[waits1-1]",
     ),
     Defect(
         "deletions-stay-for-ever",
