@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 from zlib import crc32
 
@@ -13,6 +14,8 @@ from tagwire.broker.authorization.acl_file import FILE, MOST_WASTED_BYTES, AclFi
 from tagwire.broker.authorization.acls import Acl, Operation, PatternType, Permission, ResourceType
 from tagwire.broker.storage.files import Files
 from tagwire.errors import StorageError
+
+from ...simulation.world.disk import SimulatedDisk
 
 
 def acl(name):
@@ -214,3 +217,32 @@ def test_a_loss_of_power_takes_nothing_that_was_told_to_be_safe(tmp_path, forget
                 kept.change([acl("unsynced")] * random.randrange(1, 5))
         files.lose_power(random)
         assert list(Kept(tmp_path).acls) == safe
+
+
+def test_what_a_killed_broker_left_in_memory_is_on_the_disk_before_it_counts():
+    """A loss of power after the next start takes nothing that it went by: also where the change that the killed one had
+    under way is asked for again, which is done already then."""
+    reached = 0
+    for seed in range(5):
+        for step in range(1, 30):
+            disk = SimulatedDisk(seed)
+            directory = Path("/disk")
+            disk.make_directories(directory)
+            kept = Kept(directory, disk)
+            kept.change([acl("a")])
+            disk.crash_at = disk.steps + step
+            with suppress(Exception):
+                kept.change([acl("b")], [acl("a")])
+            reached += disk.is_dead
+            disk.kill()
+            found = Kept(directory, disk).acls
+            disk.lose_power()
+            assert Kept(directory, disk).acls == found, (seed, step)
+    assert reached > 5
+
+
+def test_a_disk_that_refuses_what_a_killed_broker_left_is_told(tmp_path, failing_files):
+    Kept(tmp_path).change([acl("a")])
+    failing_files.fail("sync")
+    with pytest.raises(StorageError, match=FILE):
+        Kept(tmp_path, failing_files)

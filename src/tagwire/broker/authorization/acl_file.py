@@ -57,7 +57,8 @@ class AclFile:
         self._may_differ = False
 
     def load(self) -> Iterable[Acl]:
-        """The ACLs in force.
+        """The ACLs in force. They are on the disk then: a broker that was killed may have left a line in the system's
+        memory alone, and whoever asks for the same again is told that it is done.
 
         Raises:
             StorageError: the file cannot be read, or a line of it is broken that was on the disk.
@@ -81,9 +82,20 @@ class AclFile:
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise self._broken(number + 1, repr(error)) from None
         self._size, self._is_whole = len(data.removesuffix(_MARK)), torn == len(texts) and not rest
+        try:
+            self._sync()
+        except OSError as error:
+            raise StorageError(problem_of(error, self._path)) from error
         if not self._is_whole:
             logger.warning("%s: what was being written when its broker ended is left out", self._path)
         return found
+
+    def _sync(self) -> None:
+        fd = self._files.open(self._path)
+        try:
+            self._files.sync(fd)
+        finally:
+            self._files.close(fd)
 
     @property
     def may_differ(self) -> bool:
