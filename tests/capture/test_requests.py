@@ -34,7 +34,7 @@ def talks(chance: random.Random) -> list[bytes]:
                 talk.client(asks(at, chance.choice(["a", "b"])))
                 talk.broker(offers(at, Metadata=(0, chance.randrange(8, 12)), ApiVersions=(0, 3)))
             else:
-                client_id = chance.choice(["one", None])
+                client_id = chance.choice(["one", None, "broker-1-fetcher-0"])
                 talk.client(request(Metadata(topics=None), chance.choice([8, 9]), at, client_id))
                 if chance.random() < 0.8:
                     talk.broker(response(chance.choice([MetadataAnswer(), FAILED]), 8, at))
@@ -91,7 +91,7 @@ def test_a_census_of_a_log_is_that_of_its_lines(path: Path, chance: random.Rando
             second=chance.randrange(50),
             api=chance.choice([3, 3, 3, 18]),
             version=chance.choice([1, 2]),
-            client=chance.choice("ab"),
+            client=chance.choice(["a", "b", "broker-1-fetcher-0"]),
             error=chance.choice([0, 3]),
             highest=chance.choice([8, 9]),
             address=chance.choice([8, 9]),

@@ -231,6 +231,14 @@ def test_followers_ask_what_consumers_do_and_are_told_by_the_client_id_that_they
     assert not usage(*used, asks=False, client_id="orders-fetcher-0").is_broker
 
 
+def test_what_followers_fetch_is_not_counted_among_the_versions_of_clients_over_time() -> None:
+    census = Census()
+    for client_id, version in (("broker-1-fetcher-0", 17), ("raft-client-1", 17), ("c", 12), (None, 12)):
+        census.add(observation("Fetch", version, client_id=client_id))
+    assert census.timeline == {1: {12: {0: 2}}}
+    assert sum(used.count for used in census.usages()) == 4
+
+
 def test_features_are_told_by_the_versions_that_have_them() -> None:
     assert features_of(usage(("Produce", 2), asks=False)) == []
     assert features_of(usage(("Fetch", 13), ("JoinGroup", 4), asks=False)) == [

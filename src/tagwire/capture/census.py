@@ -143,7 +143,7 @@ class Usage:
     def is_broker(self) -> bool:
         """Whether it sends what only brokers and controllers send, or has the client id of a follower, which sends what
         consumers do."""
-        if not CLUSTER_APIS.isdisjoint(self.apis) or _FOLLOWER.fullmatch(self.client.client_id or ""):
+        if not CLUSTER_APIS.isdisjoint(self.apis) or is_follower(self.client):
             return True
         return any(each >= ADD_PARTITIONS_TO_TXN_BROKERS for each in self.apis.get(ApiKey.ADD_PARTITIONS_TO_TXN, ()))
 
@@ -213,7 +213,8 @@ class Census:
     """Gathers observations. Its size follows the number of clients, of connections and of minutes, not of requests.
 
     Attributes:
-        timeline: {API key: {version: {minute since 1970 UTC: requests}}}, of requests whose time is known.
+        timeline: {API key: {version: {minute since 1970 UTC: requests}}}, of requests whose time is known, but for
+            those of followers: there are more of them than of all consumers, in versions of their own.
         offers: what brokers were seen to offer.
         begun: {(client's end, broker's end): who sent on it first, and where}, of the connections that are kept, so
             that others that saw the same ones can be counted together with this; None where they are counted.
@@ -246,7 +247,7 @@ class Census:
             dict.fromkeys(seen.error_codes or (), seen.count),
         )
         self.add_use(client, seen.api_key, seen.api_version, use)
-        if seen.time >= 0:
+        if seen.time >= 0 and not is_follower(client):
             self.add_minute(seen.api_key, seen.api_version, seen.time // MINUTE, seen.count)
 
     def add_use(self, client: Client, api: int, version: int, use: Use) -> None:
@@ -333,6 +334,11 @@ def _nameless(client: Client) -> Client:
 def _only_begins(usage: Usage) -> bool:
     """Whether it did nothing but what comes before authentication."""
     return _BEFORE_AUTHENTICATION.issuperset(usage.apis)
+
+
+def is_follower(client: Client) -> bool:
+    """Whether it has the client id by which brokers and controllers follow a leader."""
+    return _FOLLOWER.fullmatch(client.client_id or "") is not None
 
 
 def client_of(seen: Asker) -> Client:

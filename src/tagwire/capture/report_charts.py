@@ -38,8 +38,8 @@ def charts(census: Census, apis: Collection[int], served: Mapping[int, ApiRange]
     ]
     return (
         "<section><h2>Versions in use over time</h2>"
-        f"<p class='quiet'>Requests in {_minutes(step)}. Darker is newer; what Kafka {html_text(release)} does not "
-        "serve is red, and marked ✗.</p>"
+        f"<p class='quiet'>Requests in {_minutes(step)}, but for those of followers. Darker is newer; what Kafka "
+        f"{html_text(release)} does not serve is red, and marked ✗.</p>"
         f"<div class='charts'>{''.join(drawn)}</div></section>"
     )
 

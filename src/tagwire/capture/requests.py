@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from tagwire.capture.bodies import BAD_RESPONSE, codes_in, listed, response_in
-from tagwire.capture.census import MINUTE, Census, Client, Offers, Use, client_of
+from tagwire.capture.census import MINUTE, Census, Client, Offers, Use, client_of, is_follower
 from tagwire.capture.exchange import body_of
 from tagwire.capture.observation import Endpoint, Losses, Observation, Place
 from tagwire.kernel.number_columns import number_column
@@ -157,8 +157,18 @@ def _take_requests(census: Census, found: Requests) -> None:
             if is_new:
                 census.add_connection(client, rows.speakers[group.speaker], use.places[0])
             census.add_use(client, group.api, group.version, use)
-    for (api, version, minute), count in count_minutes(rows, MINUTE).items():
+    for (api, version, minute), count in _minutes(rows).items():
         census.add_minute(api, version, minute, count)
+
+
+def _minutes(rows: Rows) -> dict[tuple[int, int, int], int]:
+    """{(API, version, minute): requests}, without those of followers."""
+    counts: dict[tuple[int, int, int], int] = count_minutes(rows, MINUTE)
+    followers = {number for number, speaker in enumerate(rows.speakers) if is_follower(client_of(speaker))}
+    for row in range(rows.count) if followers else ():
+        if rows.speaker_numbers[row] in followers and rows.times[row] >= 0:
+            counts[rows.apis[row], rows.versions[row], rows.times[row] // MINUTE] -= 1
+    return {key: count for key, count in counts.items() if count}
 
 
 def _take_lines(census: Census, seen: Iterable[Observation]) -> None:
@@ -197,5 +207,5 @@ def _take_alike(census: Census, alike: Iterable[list[Observation]]) -> None:
         minutes: Counter[int] = Counter()
         for one in timed:
             minutes[one.time // MINUTE] += one.count
-        for minute, requests in minutes.items():
+        for minute, requests in minutes.items() if not is_follower(client) else ():
             census.add_minute(api, version, minute, requests)
