@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Generator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tagwire.client.config import ProduceSettings
 from tagwire.client.metadata import PartitionMetadata, TopicMetadata
 from tagwire.client.producing.delivery import Delivery
 from tagwire.client.producing.partitioner import TopicPartitioner
-from tagwire.client.producing.record_accumulator import RecordAccumulator
+from tagwire.client.producing.record_accumulator import PATIENCE, Claim, RecordAccumulator
 from tagwire.client.scheduling import completed
 from tagwire.errors import RequestTimeoutError
 from tagwire.records import Record
@@ -73,6 +74,27 @@ class NobodyWaits(nullcontext[object]):
         raise AssertionError("nothing waits here")
 
 
+class Resumed:
+    """Awaited until whoever runs the coroutine goes on with it."""
+
+    def __await__(self) -> Generator[None]:
+        yield
+
+
+class Waits(NobodyWaits):
+    """The same, in which a coroutine waits until it is resumed."""
+
+    notified = 0
+    until = 0.0
+
+    def notify_all(self) -> None:
+        self.notified += 1
+
+    async def changed(self, until: float) -> None:
+        self.until = until
+        await Resumed()
+
+
 def test_the_accumulator_goes_by_the_time_it_is_given_and_never_waits() -> None:
     now = 1000.0
     woken: list[float] = []
@@ -96,6 +118,92 @@ def test_the_accumulator_goes_by_the_time_it_is_given_and_never_waits() -> None:
     assert first.result(0).offset == 7
     accumulator.append(partitioner, Record(None, b"x"), 40, None)
     assert woken == [1000.0, 1005.0, 1005.0]  # a batch was begun; another was, and was full
+
+
+@pytest.mark.parametrize("waited", [0.0, PATIENCE / 2])
+def test_nothing_is_held_for_who_has_just_begun_to_wait(waited: float) -> None:
+    settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=50)
+    completion, now = Waits(), 0.0
+    accumulator = RecordAccumulator(settings, completion, lambda: now, lambda: None, Delivery)
+    partitioner = TopicPartitioner(TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)}), "none", 50)
+    for _ in range(2):
+        accumulator.append(partitioner, Record(None, b"v"), 50, None)
+    batches = list(accumulator.drain(now))
+    claim = accumulator.claim(80, until=60.0)
+    room = accumulator.room(80, 60.0, claim)
+    room.send(None)
+    assert completion.until == PATIENCE
+    now = waited
+    accumulator.complete([(batches[0], 0, None)])
+    room.send(None)
+    assert accumulator.append(partitioner, Record(None, b"v"), 50, None) is not None
+    room.close()
+
+
+def test_what_becomes_free_is_held_for_who_has_waited_longest_for_room() -> None:
+    settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=50)
+    completion, now = Waits(), 0.0
+    accumulator = RecordAccumulator(settings, completion, lambda: now, lambda: None, Delivery)
+    partitioner = TopicPartitioner(TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)}), "none", 50)
+
+    def append(size: int, claim: Claim | None = None) -> bool:
+        return accumulator.append(partitioner, Record(None, b"v"), size, None, None, claim) is not None
+
+    assert append(50)
+    assert append(50)
+    batches = list(accumulator.drain(0.0))
+    claims = [accumulator.claim(size, until=60.0) for size in (80, 10)]
+    rooms = [accumulator.room(claim.bytes, 60.0, claim) for claim in claims]
+    for room in rooms:
+        room.send(None)
+    now = PATIENCE
+    for room in rooms:
+        room.send(None)  # by now it stands in line
+    accumulator.complete([(batches[0], 0, None)])
+    assert not append(10)  # small ones came later
+    assert not append(10, claims[1])
+    late = accumulator.claim(10, until=now)
+    assert append(10, late)  # who may not wait takes what there is
+    accumulator.complete([(batches[1], 1, None)])
+    with pytest.raises(StopIteration):
+        rooms[0].send(None)
+    assert append(80, claims[0])
+    accumulator.release(claims[0])
+    assert not append(10)
+    with pytest.raises(StopIteration):
+        rooms[1].send(None)
+    assert append(10, claims[1])
+    accumulator.release(claims[1])
+    assert not append(10)
+
+
+def test_who_gives_up_waiting_for_room_leaves_what_was_held_to_the_next() -> None:
+    settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=50)
+    completion, now = Waits(), 0.0
+    accumulator = RecordAccumulator(settings, completion, lambda: now, lambda: None, Delivery)
+    partitioner = TopicPartitioner(TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)}), "none", 50)
+    for _ in range(2):
+        accumulator.append(partitioner, Record(None, b"v"), 50, None)
+    batches = list(accumulator.drain(0.0))
+    first, second = (accumulator.claim(size, until=60.0) for size in (200, 50))
+    assert first.bytes == 100  # more than all the room: it waits until nothing is there beside it
+    rooms = [accumulator.room(claim.bytes, 60.0, claim) for claim in (first, second)]
+    for room in rooms:
+        room.send(None)
+    now = PATIENCE
+    for room in rooms:
+        room.send(None)  # by now it stands in line
+    accumulator.complete([(batches[0], 0, None)])
+    assert (first.held, second.held) == (50, 0)
+    completion.notified = 0
+    rooms[0].close()
+    accumulator.release(first)
+    assert (second.held, completion.notified) == (50, 1)
+    with pytest.raises(StopIteration):
+        rooms[1].send(None)
+    accumulator.release(second)
+    accumulator.release(second)  # as often as one likes
+    assert accumulator.has_room(50)
 
 
 # what people use, and what runs it: no rule of the protocol stands there

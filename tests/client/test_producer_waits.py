@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import count
+from threading import Event, Thread
 
 import pytest
 
@@ -38,3 +40,30 @@ def test_a_batch_follows_at_once_on_one_that_the_broker_could_not_read() -> None
                     delivery.result(SOON)
             with suppress(TagwireError):
                 producer.close()
+
+
+def test_a_large_record_that_waits_for_room_is_not_kept_out_by_small_ones() -> None:
+    with FakeCluster() as cluster:
+        cluster.topic("t")
+        with Producer(cluster.bootstrap, buffer_memory=20_000, batch_bytes=1000, linger=0, max_block=10) as producer:
+            are_many, is_over = Event(), Event()
+
+            def send_small_ones() -> None:
+                for number in count():
+                    if is_over.is_set():
+                        break
+                    producer.send("t", bytes(100))
+                    if number > 200:
+                        are_many.set()
+
+            threads = [Thread(target=send_small_ones) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            try:
+                assert are_many.wait(SOON)
+                for _ in range(3):
+                    producer.send("t", bytes(15_000))
+            finally:
+                is_over.set()
+                for thread in threads:
+                    thread.join()

@@ -26,7 +26,7 @@ from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.producer_batch import ProducerBatch
 from tagwire.client.producing.producer_id import ProducerIdentity
 from tagwire.client.producing.producer_metadata import ProducerMetadata
-from tagwire.client.producing.record_accumulator import NEVER, RecordAccumulator, RecordDelivery
+from tagwire.client.producing.record_accumulator import NEVER, Claim, RecordAccumulator, RecordDelivery
 from tagwire.client.producing.record_checks import check_destination, milliseconds, size_of, whole_number
 from tagwire.client.producing.send_line import Place, SendLine
 from tagwire.client.producing.sender import Sender
@@ -219,13 +219,19 @@ class ProducerCore(Generic[RecordDelivery]):
         await place.turn()
         if partition is None and partitioner.asks:
             partition = partitioner.asked(record)
-        while True:
-            with accumulator.completion:
-                accumulator.require_since(since)
-                delivery = accumulator.append(partitioner, record, size, partition, on_delivery)
-            if delivery is not None:
-                return delivery
-            await accumulator.room(size, until)
+        claim: Claim | None = None
+        try:
+            while True:
+                with accumulator.completion:
+                    accumulator.require_since(since)
+                    delivery = accumulator.append(partitioner, record, size, partition, on_delivery, claim)
+                if delivery is not None:
+                    return delivery
+                claim = claim or accumulator.claim(size, until)
+                await accumulator.room(size, until, claim)
+        finally:
+            if claim is not None:
+                accumulator.release(claim)
 
     async def send_batch(self, topic: str, partition: int, data: bytes) -> RecordDelivery:
         """As `Producer.send_batch`."""
@@ -421,8 +427,15 @@ class ProducerCore(Generic[RecordDelivery]):
         return self._now() + (self._settings.max_block if self._settings.block_on_buffer_full else 0.0)
 
     async def _append_batch(self, batch: ProducerBatch, since: int, until: float) -> None:
-        while not self._accumulator.append_batch(batch, since):
-            await self._accumulator.room(batch.size, until)
+        accumulator = self._accumulator
+        claim: Claim | None = None
+        try:
+            while not accumulator.append_batch(batch, since, claim):
+                claim = claim or accumulator.claim(batch.size, until)
+                await accumulator.room(batch.size, until, claim)
+        finally:
+            if claim is not None:
+                accumulator.release(claim)
 
     async def _existing(self, name: str, partition: int | None) -> None:
         """Waits for a partition that the topic is not known to have. Nobody stands in line behind that: it may never

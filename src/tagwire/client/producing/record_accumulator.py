@@ -23,6 +23,30 @@ NEVER: Final = float("inf")
 RecordDelivery = TypeVar("RecordDelivery", bound=BatchDelivery)
 
 
+PATIENCE: Final = 0.1
+"""Seconds for which room is waited for without a place in line. Where everybody stood in line at once, threads would
+take turns record by record, at a quarter of the rate."""
+
+
+class Claim:
+    """What somebody waits for room for: after `PATIENCE`, bytes that become free are held for who has waited longest,
+    as in Java's BufferPool, so that many small records do not keep a large one out.
+
+    Attributes:
+        bytes: how many are needed.
+        held: how many of them others may not have any more.
+        joins: when it has a place in line (the driver's clock); NEVER for who may not wait, and takes what is free,
+            whoever waits for it.
+    """
+
+    __slots__ = ("bytes", "held", "joins")
+
+    def __init__(self, needed: int, joins: float) -> None:
+        self.bytes = needed
+        self.held = 0
+        self.joins = joins
+
+
 class RecordAccumulator(Generic[RecordDelivery]):
     """Open and closed batches (Kafka's RecordAccumulator); every method is for any thread, of `drain`, `ready_at` and
     `complete` those of the process that made it: the lock is taken without asking.
@@ -62,6 +86,8 @@ class RecordAccumulator(Generic[RecordDelivery]):
         self._closed: list[ProducerBatch] = []
         self._incomplete: dict[ProducerBatch, None] = {}
         self._bytes = 0
+        self._claims: dict[Claim, None] = {}  # of those who wait, in the order in which they came
+        self._claimed = 0  # what is held for them
         self._most_records = settings.buffer_records
         self._closed_records = 0  # of batches that are not open any more, and not complete
         self._sleeps_until = NEVER
@@ -74,19 +100,21 @@ class RecordAccumulator(Generic[RecordDelivery]):
         size: int,
         partition: int | None,
         on_delivery: Callable[[RecordDelivery], object] | None = None,
+        claim: Claim | None = None,
     ) -> RecordDelivery | None:
         """Adds a record of `size` bytes to the open batch of its partition; None where there is no `room`.
 
         Args:
             partition: where it goes; None as its key says.
             on_delivery: called when it is delivered, or failed.
+            claim: the caller's, where it had to wait.
 
         Raises:
             KafkaError: the topic has no such partition.
         """
         with self._lock:
-            may_be_full = self._bytes + size > self._memory or self._most_records is not None
-            if self.refusal is not None or (may_be_full and not self.has_room(size)):
+            may_be_full = self._bytes + self._claimed + size > self._memory or self._most_records is not None
+            if self.refusal is not None or (may_be_full and not self.has_room(size, claim)):
                 return None
             tp = partitioner.partition_for(record.key, partition)
             found = self._open.get(tp)
@@ -107,12 +135,12 @@ class RecordAccumulator(Generic[RecordDelivery]):
                 self._close(batch, is_full=True)
             return delivery
 
-    def append_batch(self, batch: ProducerBatch, refused: int) -> bool:
+    def append_batch(self, batch: ProducerBatch, refused: int, claim: Claim | None = None) -> bool:
         """Adds an encoded batch, which is sent after what its partition was given before; False where there is no
-        `room`. Raises as `require_since`."""
+        `room`. `claim` as of `append`. Raises as `require_since`."""
         with self.completion:
             self.require_since(refused)
-            if self.refusal is not None or not self.has_room(batch.size):
+            if self.refusal is not None or not self.has_room(batch.size, claim):
                 return False
             found = self._open.get(batch.topic_partition)
             if found is not None:
@@ -125,28 +153,50 @@ class RecordAccumulator(Generic[RecordDelivery]):
             self._wake_by(0.0)
             return True
 
-    async def room(self, size: int, until: float) -> None:
-        """Waits until `size` bytes may be appended.
+    def claim(self, size: int, until: float) -> Claim:
+        """What `room` is waited for by, to be given to `release` whatever comes of it. Who may not wait, because there
+        is no time or it is the thread that makes room, stands in no line."""
+        now = self._now()
+        return Claim(min(size, self._memory), now + PATIENCE if now < until and self._may_wait() else NEVER)
+
+    def release(self, claim: Claim) -> None:
+        """Leaves the line, appended or not: what was held is the next one's."""
+        with self.completion:
+            if claim in self._claims:
+                del self._claims[claim]
+                if self._hold():
+                    self.completion.notify_all()
+
+    async def room(self, size: int, until: float, claim: Claim | None = None) -> None:
+        """Waits until `size` bytes may be appended, by `claim`.
 
         Raises:
             TagwireError: `refusal`. BufferFullError: there was no room by then (the driver's clock).
         """
         with self.completion:
-            if self.refusal is None and not self.has_room(size):
+            if self.refusal is None and not self.has_room(size, claim):
                 began = self._now()
                 try:
-                    await self._await_room(size, until)
+                    await self._await_room(size, until, claim)
                 finally:
-                    self.on_room(self._now() - began, self.has_room(size))
+                    self.on_room(self._now() - began, self.has_room(size, claim))
             if self.refusal is not None:
                 raise afresh(self.refusal)
 
-    async def _await_room(self, size: int, until: float) -> None:
-        while self.refusal is None and not self.has_room(size):
+    async def _await_room(self, size: int, until: float, claim: Claim | None) -> None:
+        # Whoever waits is looked at again when any batch is complete, and when it has its place in line.
+        while self.refusal is None and not self.has_room(size, claim):
             self.close_batches()  # what waits for more records would wait in vain
-            if self._now() >= until:
+            now, wakes = self._now(), until
+            if now >= until:
                 raise self._no_room(size)
-            await self.completion.changed(until)
+            if claim is not None and claim not in self._claims:
+                wakes = min(until, claim.joins)
+                if now >= claim.joins:
+                    self._claims[claim] = None
+                    self._hold()
+                    continue
+            await self.completion.changed(wakes)
 
     async def flush(self, deadline: float) -> None:
         """Waits until every batch is complete.
@@ -207,6 +257,8 @@ class RecordAccumulator(Generic[RecordDelivery]):
                 self._closed_records -= batch.count
                 self._incomplete.pop(batch, None)
                 batch.complete(base_offset, error)
+            if self._claims:
+                self._hold()
             self.completion.notify_all()
         for batch, _, _ in batches:
             if batch.callbacks:  # whoever adds one from here on calls it
@@ -286,13 +338,39 @@ class RecordAccumulator(Generic[RecordDelivery]):
         """Bytes of records that are not delivered yet."""
         return self._bytes
 
-    def has_room(self, size: int) -> bool:
-        """Whether a record of `size` bytes may be appended: one that is larger than all the room, if nothing is there
-        beside it."""
-        if not self._bytes:
+    def has_room(self, size: int, claim: Claim | None = None) -> bool:
+        """Whether a record of `size` bytes may be appended, by `claim` or beside those that others have: one that is
+        larger than all the room, if nothing is there beside it."""
+        others = 0
+        if claim is None or claim.joins != NEVER:
+            if claim is None or claim not in self._claims:
+                others = self._claimed
+            elif claim.held < claim.bytes:
+                return False
+        if not self._bytes and not others:
             return True
         most = self._most_records
-        return self._bytes + size <= self._memory and (most is None or self.pending_records < most)
+        return self._bytes + others + size <= self._memory and (most is None or self.pending_records < most)
+
+    def _hold(self) -> bool:
+        """Holds what is free for those who wait, the first of them first; whether anybody has more than before."""
+        claimed = sum(claim.held for claim in self._claims)  # counted anew: a caller may have been interrupted
+        free = self._memory - self._bytes - claimed
+        is_more = False
+        for claim in self._claims:
+            more = min(claim.bytes - claim.held, free)
+            if more > 0:
+                claim.held += more
+                claimed, free, is_more = claimed + more, free - more, True
+        self._claimed = claimed
+        return is_more
+
+    def _may_wait(self) -> bool:
+        try:
+            self.completion.require_waitable()
+        except TagwireError:
+            return False
+        return True
 
     def _no_room(self, size: int) -> BufferFullError:
         waits = self._settings.block_on_buffer_full
