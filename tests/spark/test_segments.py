@@ -221,7 +221,7 @@ def test_records_that_a_client_has_deleted_are_none_in_the_files_either(tmp_path
         assert offsets_alone(tmp_path, subscribe="flights") == [3, 4]
 
 
-@pytest.mark.parametrize("damage", ["cut", "overwritten", "removed with the other indexes"])
+@pytest.mark.parametrize("damage", ["cut", "zeros", "overwritten", "removed with the other indexes"])
 def test_aborted_records_are_known_by_their_markers_where_a_broker_would_make_the_index_of_them_anew(tmp_path, damage):
     log = LogDirectory(tmp_path, "t-0")
     log.numbered(1)
@@ -239,8 +239,8 @@ def test_aborted_records_are_known_by_their_markers_where_a_broker_would_make_th
     index = first.with_suffix(".txnindex")
     if damage == "cut":
         index.write_bytes(index.read_bytes()[:-1])
-    elif damage == "overwritten":
-        index.write_bytes(b"\1" * 34)
+    elif damage in ("zeros", "overwritten"):
+        index.write_bytes(index.read_bytes()[:2] + (b"\0" if damage == "zeros" else b"\1") * 40)
     else:
         index.unlink()
         first.with_suffix(".index").unlink()

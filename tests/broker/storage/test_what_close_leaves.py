@@ -122,3 +122,20 @@ def test_a_producer_whose_segments_were_deleted_before_they_were_on_the_disk_is_
     found = reopened(disk, clean=False, recovery_point=5, start_offset=4)
     assert found.start_offset == 4
     assert add(found, data_batch(5)) == [Error.OUT_OF_ORDER_SEQUENCE_NUMBER]
+
+
+@pytest.mark.parametrize("damage", ["cut", "zeros", "overwritten"])
+def test_a_transaction_stays_aborted_whose_index_was_damaged_while_no_broker_ran(disk, log, damage):
+    """Else readers of what is committed would be given its records, and compaction would take them for the newest."""
+    fill(log)
+    log.close()
+    path = path_on_disk() / f"{0:020}.txnindex"
+    size = disk.size(path)
+    fd = disk.open(path, write=True)
+    if damage == "cut":
+        disk.truncate(fd, size - 9)
+    else:
+        disk.write(fd, [bytes(size) if damage == "zeros" else b"\1" * size], 0)
+    disk.close(fd)
+    found = reopened(disk, clean=True)
+    assert [each.first_offset for each in found.fetch(0, 1 << 20, committed=True).aborted()] == [0]

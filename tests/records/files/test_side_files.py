@@ -51,6 +51,17 @@ def test_aborted_transactions_are_read():
     assert read_transaction_index(ABORTED + second).entries == [(1, 2, 3, 4), (1, 5, 6, 7)]
 
 
+def test_an_index_of_aborted_transactions_has_no_zeros_and_no_marker_before_its_segment():
+    zeros = read_transaction_index(ABORTED + bytes(20))
+    assert (len(zeros.entries), zeros.zeros) == (1, 0)
+    assert zeros.fault == "20 bytes of zeros at byte 34, of a file that is not allocated ahead"
+    assert read_transaction_index(ABORTED, 3).fault is None
+    for data in (ABORTED, bytes(34)):
+        earlier = read_transaction_index(data, 4)
+        assert earlier.entries == []
+        assert earlier.fault is not None
+
+
 @pytest.mark.parametrize("at", [1, 17, 18, 25])
 def test_an_aborted_transaction_that_contradicts_itself_is_told(at):
     broken = bytearray(ABORTED)

@@ -165,8 +165,8 @@ SLIPS_OF_THE_BROKER = (
         (
             Edit(
                 "tagwire.broker.storage.loading:_recover",
-                "if end is not None and (clean or end < recovery_point):",
-                "if end is not None and (clean or end <= recovery_point):",
+                "if end is not None and (clean or end < recovery_point) and segment.adopt(end):",
+                "if end is not None and (clean or end <= recovery_point) and segment.adopt(end):",
             ),
         ),
         "after a loss of power the last segment that was closed is taken with indexes that were not on the disk",

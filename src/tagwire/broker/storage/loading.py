@@ -105,8 +105,7 @@ def _recover(
         end = None if is_last else segments[number + 1].base_offset
         if segment.has_indexes():
             # A segment that ends at the recovery point may have been closed after it, its indexes not yet on the disk.
-            if end is not None and (clean or end < recovery_point):
-                segment.adopt(end)
+            if end is not None and (clean or end < recovery_point) and segment.adopt(end):
                 continue
             if end is None and clean and segment.reopen():
                 continue

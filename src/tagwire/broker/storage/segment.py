@@ -157,11 +157,12 @@ class LogSegment:
             return False
         return sizes[0] % 8 == 0 and sizes[1] % 12 == 0
 
-    def adopt(self, next_offset: int) -> None:
-        """Take the files as they are: a closed segment that is known to be whole. Its indexes are read when needed."""
+    def adopt(self, next_offset: int) -> bool:
+        """Take the files as they are: a closed segment that is known to be whole. Its indexes are read when needed, but
+        that of aborted transactions at once; False where it is damaged."""
         self.size = self._files.size(self.path)
         self.next_offset = next_offset
-        self._load_aborted()
+        return self._load_aborted()
 
     def reopen(self) -> bool:
         """Take the files of the last segment after a clean shutdown; False when they are not whole after all."""
@@ -177,8 +178,7 @@ class LogSegment:
         except (CorruptRecordError, UnsupportedVersionError):
             return False
         self.next_offset, self._newest, self._unindexed = next_offset, self._times_index().last, size - start
-        self._load_aborted()
-        return end == size
+        return self._load_aborted() and end == size
 
     def recover(self, gaps_before: int = 0, safe_before: int = 0, *, is_last: bool = False) -> Cut | None:
         """Read every batch, rebuild the indexes, and cut the file where the first broken or missing byte is. Which
@@ -448,8 +448,11 @@ class LogSegment:
         self.size += size
         self.next_offset = last_offset + 1
 
-    def _load_aborted(self) -> None:
-        self.aborted = load_transaction_index(self._files, _beside(self._path, ".txnindex"), self.size)
+    def _load_aborted(self) -> bool:
+        """Whether the index of aborted transactions is sound; one that is not would make some of them committed."""
+        found = load_transaction_index(self._files, _beside(self._path, ".txnindex"), self.base_offset, self.size)
+        self.aborted = found.entries
+        return found.fault is None
 
     def _truncate(self, size: int) -> None:
         self._files.truncate(self._writer(), size)

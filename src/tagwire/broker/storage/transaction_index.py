@@ -7,18 +7,19 @@ from pathlib import Path
 
 from tagwire.broker.storage.files import Files, read_start
 from tagwire.broker.storage.index import most_entries
+from tagwire.records.files.index_entries import Entries
 from tagwire.records.files.transaction_index import ENTRY, AbortedTransaction, read_transaction_index
 
 _VERSION = 0
 
 
-def load_transaction_index(files: Files, path: Path, size: int) -> list[AbortedTransaction]:
-    """The aborted transactions in the file of a segment of `size` bytes, up to what is no such entry; none where there
-    is no file."""
+def load_transaction_index(files: Files, path: Path, base_offset: int, size: int) -> Entries[AbortedTransaction]:
+    """The aborted transactions in the file of a segment of `size` bytes; none where there is no file."""
     try:
-        return read_transaction_index(read_start(files, path, most_entries(size) * ENTRY.size)).entries
+        data = read_start(files, path, most_entries(size) * ENTRY.size)
     except FileNotFoundError:
-        return []
+        data = b""
+    return read_transaction_index(data, base_offset)
 
 
 def save_transaction_index(files: Files, path: Path, aborted: Sequence[AbortedTransaction], *, sync: bool) -> None:

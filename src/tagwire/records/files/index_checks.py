@@ -148,7 +148,7 @@ def index_checks(segment: Segment) -> Iterator[IndexChecks[Any]]:
         ),
         (
             ".txnindex",
-            transaction_index.read_transaction_index,
+            lambda data: transaction_index.read_transaction_index(data, base),
             _judge_abort(segment),
             transaction_index.ENTRY.size,
             None,

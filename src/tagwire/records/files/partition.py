@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tagwire.errors import DecodeError
-from tagwire.records.files.names import Kind, kind_of, partition_name
+from tagwire.records.files.names import Kind, kind_of, offset_of, partition_name
 from tagwire.records.files.opening import bytes_of
 from tagwire.records.files.partition_metadata import dialect_in
-from tagwire.records.files.replacements import finished
+from tagwire.records.files.replacements import final_name, finished
 from tagwire.records.files.segment import Segment
 from tagwire.records.files.transaction_index import AbortedTransaction, read_transaction_index
 
@@ -108,7 +108,7 @@ class PartitionFiles:
 
 
 def _aborted_in(path: Path) -> list[AbortedTransaction]:
-    found = read_transaction_index(bytes_of(path))
+    found = read_transaction_index(bytes_of(path), offset_of(final_name(path.name)) or 0)
     if found.fault is not None:
         raise DecodeError(found.fault, path=path.name)
     return found.entries

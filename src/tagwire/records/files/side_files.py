@@ -72,7 +72,7 @@ def _topic_id(data: bytes, _: int) -> Iterator[Row]:
 READ: dict[Kind, Callable[[bytes, int], Iterator[Row]]] = {
     "index": lambda data, base_offset: _entries(read_offset_index(data, base_offset)),
     "timeindex": lambda data, base_offset: _entries(read_time_index(data, base_offset)),
-    "txnindex": lambda data, base_offset: _entries(read_transaction_index(data)),
+    "txnindex": lambda data, base_offset: _entries(read_transaction_index(data, base_offset)),
     "epochs": _epochs,
     "offsets": _offsets,
     "producers": _producers,

@@ -28,16 +28,24 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-def read_transaction_index(data: bytes) -> Entries[AbortedTransaction]:
-    """The entries of a `.txnindex` file, up to one of another version or one that contradicts itself."""
-    return entries_of(data, ENTRY.size, _increasing(data))
+def read_transaction_index(data: bytes, base_offset: int = 0) -> Entries[AbortedTransaction]:
+    """The entries of the `.txnindex` file of a segment that begins at `base_offset`, up to one of another version, one
+    that contradicts itself, or one whose marker would stand before the segment.
+
+    Zeros are a fault here: nobody allocates this file ahead.
+    """
+    found = entries_of(data, ENTRY.size, _increasing(data, base_offset))
+    if not found.zeros:
+        return found
+    said = f"{found.zeros} bytes of zeros at byte {found.size}, of a file that is not allocated ahead"
+    return Entries(found.entries, found.size, 0, said)
 
 
-def _increasing(data: bytes) -> Iterator[AbortedTransaction]:
-    before = -1
+def _increasing(data: bytes, base_offset: int) -> Iterator[AbortedTransaction]:
+    before = base_offset - 1
     for version, *fields in ENTRY.iter_unpack(whole(data, ENTRY.size)):
         entry = AbortedTransaction(*fields)
-        if version != _VERSION or entry.last_offset <= before or not 0 <= entry.first_offset <= entry.last_offset:
+        if version != _VERSION or entry.last_offset <= before or not 0 <= entry.first_offset < entry.last_offset:
             return
         yield entry
         before = entry.last_offset

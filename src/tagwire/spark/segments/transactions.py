@@ -33,8 +33,8 @@ def transactions_of(log: PartitionLog, *, drop: bool) -> Transactions:
     """What `.txnindex` files tell, and the files themselves from the newest producer snapshot on, which says what was
     open before it; without one all files. So segments are enough that were copied without what stands beside them.
 
-    Of a segment whose `.txnindex` is damaged, or that has lost its `.index`, a broker that starts makes both anew: from
-    there on the files are read, too.
+    What a damaged `.txnindex` has lost stands in the markers of its segment, and where the `.index` is missing, which
+    every closed segment has, so may this one be: a broker makes both anew, and from there on files are read here, too.
 
     Raises:
         CorruptRecordError, StorageError: the files after the snapshot cannot be read.
@@ -79,7 +79,7 @@ def _indexed(log: PartitionLog) -> tuple[list[AbortedTransaction], int]:
         if f"{stem}.index" not in log.beside:
             return aborted, file.base_offset
         if (name := f"{stem}.txnindex") in log.beside:
-            found = read_transaction_index(log.read(name))
+            found = read_transaction_index(log.read(name), file.base_offset)
             aborted += found.entries
             if found.fault is not None:
                 return aborted, file.base_offset
