@@ -43,6 +43,7 @@ ROOMS = ("broker", "client", "rpc", "capture", "cli", "spark")
         (version_gates.LIST_TRANSACTIONS_DURATION, messages.ListTransactionsRequest, ["duration_filter"]),
         (version_gates.DESCRIBE_CLUSTER_FENCED, messages.DescribeClusterRequest, ["include_fenced_brokers"]),
         (version_gates.ELECT_LEADERS_UNCLEAN, messages.ElectLeadersRequest, ["election_type"]),
+        (version_gates.ELECT_LEADERS_ERROR, messages.ElectLeadersResponse, ["error_code"]),
         (
             version_gates.ALTER_PARTITION_REASSIGNMENTS_SAME_FACTOR,
             messages.AlterPartitionReassignmentsRequest,

@@ -155,6 +155,9 @@ CREATE_ACLS_USER_RESOURCE: Final = 3
 ELECT_LEADERS_UNCLEAN: Final = 1
 """A replica that is out of sync may be elected (KIP-460)."""
 
+ELECT_LEADERS_ERROR: Final = 1
+"""The response has an error of its own, beside those of partitions (KIP-460)."""
+
 ALTER_PARTITION_REASSIGNMENTS_SAME_FACTOR: Final = 1
 """A change of the replication factor may be refused (KIP-860)."""
 

@@ -10,6 +10,8 @@ from tagwire.broker.authorization.rules import RULES
 from tagwire.broker.served_apis import SERVED
 from tagwire.errors import Error
 from tagwire.rpc import api_of
+from tagwire.rpc.gate import BEFORE
+from tagwire.spec.api_keys import API_NAMES, ApiKey
 
 from ..asking import commit
 from .people import (
@@ -35,6 +37,31 @@ FORBIDDEN = Error.TOPIC_AUTHORIZATION_FAILED
 
 def test_every_api_that_is_served_has_a_rule_and_no_rule_is_of_another():
     assert set(RULES) == set(SERVED)
+
+
+def asking(struct, version, kind):
+    """A request for one of everything, named as topic "t" is; of another number than 0 none is said."""
+    made = {}
+    for field in struct.fields:
+        if version in field.versions:
+            one = NAMED.get(field.type.element) if field.struct is None else asking(field.struct, version, kind)
+            if one is not None:
+                made[field.attribute] = [one] if field.type.is_array else one
+    return (kind if struct is kind.spec.root else getattr(kind, struct.name))(**made)
+
+
+NAMED = {"string": "t", "int32": 0, "bytes": b""}
+
+
+@pytest.mark.parametrize("key", sorted(set(SERVED) - BEFORE), ids=lambda key: API_NAMES[key])
+def test_who_may_do_nothing_is_answered_in_every_version(alice, key):
+    lowest, highest = SERVED[key]
+    for version in range(lowest, highest + 1):
+        kind = getattr(messages, f"{API_NAMES[key]}Request")
+        request = asking(kind.spec.root, version, kind)
+        if key == ApiKey.PRODUCE:
+            request.acks = 1
+        assert alice.ask(request, version).spec.name == f"{API_NAMES[key]}Response"
 
 
 @pytest.fixture(scope="module")

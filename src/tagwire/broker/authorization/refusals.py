@@ -11,6 +11,7 @@ from tagwire.broker.coordinated import OneKey
 from tagwire.broker.registry import HANDLERS
 from tagwire.codec.classes import MessageObject
 from tagwire.errors import Error
+from tagwire.rpc.version_gates import ELECT_LEADERS_ERROR
 
 NO_OFFSET = -1
 
@@ -215,7 +216,7 @@ def moved_log_dirs(call: AnyCall, error: Error) -> MessageObject:
 def elected_leaders(call: AnyCall, error: Error) -> MessageObject:
     kind = messages.ElectLeadersResponse
     return kind(
-        error_code=error,
+        error_code=error if call.version >= ELECT_LEADERS_ERROR else Error.NONE,
         replica_election_results=[
             kind.ReplicaElectionResult(
                 topic=topic.topic,
