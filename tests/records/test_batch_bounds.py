@@ -48,6 +48,25 @@ def test_memory_and_files_name_the_same_damage(at: int, value: bytes, byte: int)
         list(records.read(data))
 
 
+@pytest.mark.parametrize("there", range(12, 17))
+@pytest.mark.parametrize("length", [0, -1, 13])
+def test_a_size_that_no_batch_has_is_damage_as_soon_as_it_is_there(there: int, length: int) -> None:
+    """As in Kafka's ByteBufferLogInputStream: more bytes cannot make it a batch, and a reader would wait for them."""
+    data = memoryview(BATCH + (5).to_bytes(8, "big") + length.to_bytes(4, "big", signed=True) + bytes(4))
+    data = data[: SIZE + there]
+    found = records.read(data)
+    next(found)
+    with pytest.raises(CorruptRecordError, match=f"batch length {length} is below 14") as caught:
+        next(found)
+    assert caught.value.offset == SIZE + 8
+    with pytest.raises(CorruptRecordError, match=f"batch length {length} is below 14"):
+        list(records.read_coalesced(data))
+    last = tail(data, SIZE)
+    assert last is not None
+    assert last.kind == "damage"
+    assert damage_at(data[: SIZE + 11], SIZE) is None
+
+
 def test_the_size_a_batch_states_is_known_from_its_first_12_bytes() -> None:
     assert stated_size(TWO[:12]) == SIZE
     assert stated_size(TWO[:11]) is None

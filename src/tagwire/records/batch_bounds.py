@@ -17,6 +17,7 @@ SMALLEST_LENGTH = 14
 """What follows the prefix of a message of magic 0 with neither key nor value: no batch or message is shorter."""
 
 _LENGTH_AT = 8
+_LAST_MAGIC = 2
 _SMALLEST = PREFIX_SIZE + SMALLEST_LENGTH
 _FRAME = Struct(">8xi4xb")
 _LENGTH = Struct(">8xi")
@@ -44,13 +45,13 @@ def batch_bounds(
 
 def damage_at(data: memoryview, at: int) -> tuple[str, int] | None:
     """Why no batch starts at `at`, and the byte that says so; None where one does, or may when more of it is there."""
-    if len(data) - at < _FRAME.size:
+    if len(data) - at < PREFIX_SIZE:
         return None
-    length, magic = _FRAME.unpack_from(data, at)
+    (length,) = _LENGTH.unpack_from(data, at)
     if length < SMALLEST_LENGTH:
         return f"batch length {length} is below {SMALLEST_LENGTH}", at + _LENGTH_AT
-    if not 0 <= magic <= 2:
-        return f"magic {magic & 0xFF} is not 0, 1 or 2", at + MAGIC_AT
+    if len(data) - at > MAGIC_AT and data[at + MAGIC_AT] > _LAST_MAGIC:
+        return f"magic {data[at + MAGIC_AT]} is not 0, 1 or 2", at + MAGIC_AT
     return None
 
 
