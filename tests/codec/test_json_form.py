@@ -237,6 +237,14 @@ def test_a_struct_is_at_its_default_with_a_tuple_for_an_empty_list_too(build: Bu
         message.to_json(1)
 
 
+def test_a_default_that_is_no_number_is_a_default(build: Build) -> None:
+    """As in its bytes: a message that was just made can be written in each of its versions."""
+    kind = build({"name": "A", "type": "float64", "versions": "1+", "default": "NaN"})
+    assert kind().encode(0) == b""
+    assert kind().to_json(0) == {}
+    assert kind().to_json(1) == {"a": "NaN"}
+
+
 def test_a_message_with_an_attribute_deleted_has_no_form() -> None:
     message = messages.MetadataRequest()
     del message.topics

@@ -89,9 +89,9 @@ def is_default(field: Field, value: Any) -> bool:
             and not getattr(value, "_unknown_tags", None)
             and all(is_default(each, getattr(value, each.attribute, _NOT_SET)) for each in struct.fields)
         )
-    if value is None or field.default is None:
-        return value is field.default
-    return bool(value == field.default)
+    if value is field.default:  # NaN is not equal to itself
+        return True
+    return value is not None and field.default is not None and bool(value == field.default)
 
 
 def _write(field: Field, value: Any, version: int, path: str) -> Any:
