@@ -68,7 +68,9 @@ def derived(kind: str, api_key: int, flexible: Versions) -> HeaderVersions:
     return HeaderVersions(tuple(entry for entry in ranges if entry[0]))
 
 
-def read(keys: Keys, doc: dict[str, Any], kind: str, api_key: int, flexible: Versions) -> HeaderVersions | None:
+def read(
+    keys: Keys, doc: dict[str, Any], kind: str, api_key: int, valid: Versions, flexible: Versions
+) -> HeaderVersions | None:
     """The map of one spec, stated or derived; None for a message that has no header. What is wrong with it is noted.
 
     Whether the header versions exist is not judged here: see `tagwire.spec.module.header_problems`.
@@ -90,7 +92,7 @@ def read(keys: Keys, doc: dict[str, Any], kind: str, api_key: int, flexible: Ver
         ),
         None,
     )
-    fault = fault or _fault(ranges, kind, api_key)
+    fault = fault or _fault(ranges, kind, api_key, valid)
     if fault is not None:
         keys.problem("", f"{KEY}: {fault}")
         return derived(kind, api_key, flexible)
@@ -106,7 +108,7 @@ def _header_version(value: Any) -> int:
     return -1
 
 
-def _fault(ranges: list[tuple[Versions, int]], kind: str, api_key: int) -> str | None:
+def _fault(ranges: list[tuple[Versions, int]], kind: str, api_key: int, valid: Versions) -> str | None:
     """The first rule of the whole map that it breaks."""
     if ranges[0][0].lowest != 0:
         return f"the ranges must start at 0, not at {ranges[0][0].lowest}"
@@ -117,6 +119,8 @@ def _fault(ranges: list[tuple[Versions, int]], kind: str, api_key: int) -> str |
             return f"header versions must not fall: {versions} has {header}, {following} has {next_header}"
     if not ranges[-1][0].is_open:
         return f"the last range must have no end ({ranges[-1][0].lowest}+), not be {ranges[-1][0]}"
+    if ranges[-1][0].lowest > valid.highest:
+        return f"{ranges[-1][0]} begins above the highest valid version, {valid.highest}"
     if kind == "response" and api_key == ApiKey.API_VERSIONS and any(header for _, header in ranges):
         return "the response to ApiVersions has header version 0 always, so that any client can read it (KIP-511)"
     return None

@@ -160,12 +160,14 @@ class _Parser(Keys):
         headers = None
         if valid:
             self._dialect(doc)
-            headers = header_versions.read(self, doc, kind or "", api_key, self.flexible)
+            headers = header_versions.read(self, doc, kind or "", api_key, valid, self.flexible)
             if kind == "coordinator-key" and (str(valid) != "0" or self.flexible):
                 self.problem("", "a coordinator-key must have validVersions 0 and flexibleVersions none")
             self._common_structs(doc)
             root = Struct(self.name, valid, self._fields(doc, "", valid, top_level=True))
             self._unused_common_structs()
+        elif doc.get(header_versions.KEY) is not None:
+            self.problem("", f"{header_versions.KEY} belong to messages that have a version")
         return Message(
             name=self.name,
             type=kind or "",
