@@ -57,6 +57,11 @@ def test_threads_take_turns_by_the_seed() -> None:
     assert len(set(orders)) > 1
 
 
+def test_who_lets_go_of_a_lock_may_give_way_to_who_waits_for_it_where_a_world_says_so() -> None:
+    usually, there = _first("a_lock_that_is_wanted")["given"]
+    assert there < 60 < usually
+
+
 def test_timers_and_timeouts_of_asyncio_take_simulated_time() -> None:
     assert _first("loops")["given"] == [[0, 2, 4, 6, 8], 7.0]
 

@@ -63,6 +63,28 @@ def threads(world: World) -> Any:
     return {"order": [number for number, _, _ in done], "taken": taken, "now": world.now}
 
 
+def a_lock_that_is_wanted(world: World) -> Any:
+    """How often whoever lets go of a lock that others wait for has it again before them, in a world and in another."""
+    again: list[int] = []
+    for gives_way in (0.0, 1.0):
+        world.scheduler.gives_way = gives_way
+        lock, taken = threading.Lock(), [0]
+
+        def act(number: int, lock: Any = lock, taken: list[int] = taken) -> None:
+            for _ in range(50):
+                with lock:
+                    taken.append(number)
+                    time.sleep(0.01)
+
+        begun = [threading.Thread(target=act, args=(number,)) for number in (1, 2, 3)]
+        for thread in begun:
+            thread.start()
+        for thread in begun:
+            thread.join()
+        again.append(sum(before == after for before, after in pairwise(taken[:100])))
+    return again
+
+
 def loops(world: World) -> Any:
     """Timers, executors and timeouts of asyncio take simulated time."""
 

@@ -55,6 +55,11 @@ class Lock:
         return True
 
     def release(self) -> None:
+        self._let_go()
+        if self._waiters and scheduler.running is not None:
+            scheduler.running.let_go()
+
+    def _let_go(self) -> None:
         if not self._is_held:
             raise RuntimeError("release unlocked lock")
         self._is_held = False
@@ -77,7 +82,7 @@ class Lock:
         return self._is_held
 
     def _release_save(self) -> Any:
-        self.release()
+        self._let_go()  # who waits for a condition begins to wait in the same moment
 
     def _acquire_restore(self, saved: Any) -> None:
         self.acquire()
@@ -135,7 +140,7 @@ class RLock:
 
     def _release_save(self) -> int:
         count, self._count, self._owner = self._count, 0, None
-        self._lock.release()
+        self._lock._release_save()
         return count
 
     def _acquire_restore(self, saved: int) -> None:

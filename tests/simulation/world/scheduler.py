@@ -109,6 +109,7 @@ class Scheduler:
         ns: the time, nanoseconds since the world began.
         current: who has the baton; None while what is due is done.
         switches, steps: how many there were.
+        gives_way: how likely it is drawn anew who goes on when a lock is let go that others wait for.
     """
 
     def __init__(self, random: Random, tell: Callable[[str], None], most_seconds: float) -> None:
@@ -118,6 +119,7 @@ class Scheduler:
         self.current: Baton | None = None
         self.switches = 0
         self.steps = 0
+        self.gives_way = 0.0
         self._most_ns = int(most_seconds * 1e9)
         self._runnable: list[Baton] = []
         self._timers: list[tuple[int, int, Timer]] = []
@@ -243,6 +245,15 @@ class Scheduler:
             self.block("stalled", self._random.random() ** 3 * LONGEST_STALL_S)
             current.busy_steps = busy_steps
         elif self._runnable:
+            self._runnable.append(current)
+            self._switch()
+
+    def let_go(self) -> None:
+        """Who has the baton has let go of a lock that others wait for."""
+        current = self.current
+        if current is None or current.shields or not self.gives_way:
+            return
+        if self._random.random() < self.gives_way and self._runnable:
             self._runnable.append(current)
             self._switch()
 
