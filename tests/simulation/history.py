@@ -73,6 +73,8 @@ FIELDS: dict[str, tuple[str, str]] = {
     "sink_batch": ("sink query batch topic rows driver transaction_timeout is_disturbed", ""),
     "sink_decide": ("sink query batch age", ""),
     "sink_decided": ("sink query batch age", ""),
+    # What a step of a driver ends with for which nobody waits any more: `error`, as of calls.
+    "sink_told": ("sink query transaction_timeout error", ""),
     # What happens to brokers. `fsync`: batch, interval, never.
     "broker_started": ("node fsync release settings", "took"),
     "broker_stopped": ("node", ""),

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from .history import Event, History
@@ -68,6 +69,9 @@ def _run(plan: Plan, wants_history: bool, wants_trace: bool) -> Outcome:
 
     lines: list[str] = []
     world = World(f"{plan['seed']}/{plan.get('salt', 0)}", _deeds_into(lines) if wants_trace else None)
+
+    world.scheduler.gives_way = plan.get("gives_way", 0.0)
+    world.network.conditions = replace(world.network.conditions, **plan.get("network", {}))
 
     def tell(text: str) -> None:
         lines.append(f"{world.now:.9f} {text}")

@@ -16,8 +16,8 @@ TRIES = 4
 
 def decided_in_vain(facts: Facts) -> Iterator[Anomaly]:
     """A micro-batch is decided while its transactions are open, and stay so: it is not lost that was begun in time, and
-    none is decided that is too old."""
-    for batch in facts.operations.of("sink_batch"):
+    none is decided that is too old. Nor does a driver tell that for which nobody waits any more."""
+    for batch in facts.operations.of("sink_batch", "sink_told"):
         lost = _lost(batch)
         timeout = batch.value.get("transaction_timeout")
         if lost is None or timeout is None or facts.losses or _clock_jumped(facts, batch.ended):

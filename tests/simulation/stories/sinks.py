@@ -76,6 +76,24 @@ def _what_is_lost_when_a_clock_has_jumped_may_be_over_its_time(story: Story) -> 
     _told_to_be_lost(story, "clock")
 
 
+def _left(story: Story, message: str) -> None:
+    batch = story.begin("d", "sink_batch", **OF, topic="u", rows=["r1"], transaction_timeout=30.0)
+    story.call("d", "sink_decide", "info", **OF, age=1.0)
+    story.end(batch, "info")
+    error = {"type": LOST, "message": message}
+    story.note("d", "sink_told", sink="s", query="q", transaction_timeout=30.0, error=error)
+
+
+@planted("sink-row-lost")
+def _a_driver_for_which_nobody_waits_tells_of_what_is_lost(story: Story) -> None:
+    _left(story, "micro-batch 1 of query q was decided, but of its 1")
+
+
+@innocent
+def _a_driver_for_which_nobody_waits_tells_that_it_is_overtaken(story: Story) -> None:
+    _left(story, "micro-batch 1 of query q is decided; another driver")
+
+
 def _fails(story: Story, *, is_disturbed: bool, **told: object) -> None:
     story.note("workload", "quiet")
     for _ in range(4):

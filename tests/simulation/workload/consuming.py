@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from tagwire.client import EARLIEST, LATEST, Committed, Consumer, OffsetAndMetadata, RebalanceListener
@@ -205,6 +207,11 @@ class Consuming(Actor):
             finally:  # a poll may fail, and the member reads on
                 self.note_paused("resume", chosen)
                 await consumer.resume([each for each in chosen if each in consumer.assignment()])
+
+    async def _consume(self, consumer: AsyncConsumer) -> None:
+        """Asks for more than there is, does not wait for it, and reads on: what it has gathered comes again."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(consumer.consume(1_000_000), self.random.choice([0.05, 0.3, 1.0]))
 
     async def _doze(self, consumer: AsyncConsumer) -> None:
         """Stays away from `poll` for about as long as a member may, or longer."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.simulation.workload.calm import calm
 from tests.simulation.workload.close_ups import close_up
+from tests.simulation.workload.encounters import encounters
 from tests.simulation.workload.planned_actors import admin, group, movers, producer, sinks, transactions
 from tests.simulation.workload.planned_faults import RELEASES, faults
 from tests.simulation.workload.stage import Spec
@@ -23,7 +24,7 @@ LAST = ([], ["broker_kill"], ["broker_power"], ["broker_stop"])
 def plan(seed: int) -> Spec:
     """The plan of a seed: seed, duration and settle (seconds), cluster, topics, actors, nemesis; last: what befalls
     the broker once more when everybody has gone, before what there is is read."""
-    drawn = calm(seed) or stragglers(seed) or close_up(seed) or _of_everything(seed)
+    drawn = calm(seed) or stragglers(seed) or encounters(seed) or close_up(seed) or _of_everything(seed)
     return {"seed": seed, "settle": SETTLE, **drawn, "cluster": drawn["cluster"] | _coordinators(seed)}
 
 

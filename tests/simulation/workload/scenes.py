@@ -75,6 +75,17 @@ def out_of_reach(random: Random, plan: Spec) -> list[Spec]:
     return [_step("partition", 0.0, seconds, a=_member(random, plan)["name"], b=side, one_way=random.random() < 0.3)]
 
 
+def late_and_gone(random: Random, name: str, node: int, session: float) -> list[Spec]:
+    """Somebody who hears nothing of one node for most of a session, then all of it at once, and is not heard there any
+    more by then; others it hears all the time."""
+    quiet = session * random.uniform(0.5, 0.85)
+    side = f"{BROKER}/{node}"
+    return [
+        _step("partition", 0.0, quiet, a=side, b=name, one_way=True),
+        _step("partition", quiet - random.uniform(0.05, 0.3), 2.5 * session, a=name, b=side, one_way=True),
+    ]
+
+
 def dead_for_good(random: Random, plan: Spec) -> list[Spec]:
     """Members that die, one after the other, and are not started again while this matters."""
     found = _of(plan, "consumer", "thread-consumer", "mover")

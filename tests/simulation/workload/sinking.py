@@ -19,6 +19,7 @@ from tagwire.spark.sink import client_cache
 from tagwire.spark.sink.decisions import Decision
 from tagwire.spark.sink.driver import LostTransactionError, Prepared
 from tagwire.spark.sink.exactly_once import Written
+from tests.simulation.history import told
 from tests.simulation.workload.spark_driver import Abandoned, Died, SinkDriver
 from tests.simulation.workload.spark_tasks import ATTEMPTS, TASK_PATIENCE, SinkTasks
 from tests.simulation.workload.stage import PATIENCE, SET_UP_ROUND_TRIPS, Actor, Phase, Spec, Stage
@@ -32,7 +33,8 @@ class Sinking(Actor):
 
     Its spec: sink (the exactly-once id), query (Spark's id), topic, tasks and rows (of a micro-batch, at most), pace,
     timeout_ms (of the tasks' transactions, at least), die (how likely the driver does, between two of its steps), doze
-    (how likely it is late to decide), and what `SinkDriver` and `SinkTasks` take.
+    (how likely it is late to decide), and
+    what `SinkDriver` and `SinkTasks` take.
     """
 
     patience = ATTEMPTS * TASK_PATIENCE + 2 * PATIENCE
@@ -48,7 +50,9 @@ class Sinking(Actor):
         )
         shared = self.random, self._properties
         told = (lambda: self.is_loading), self._threads, self.note_unexpected
-        self._driver = SinkDriver(spec, *shared, *told, self._decided)
+        self._driver = SinkDriver(
+            spec | {"timeout": self._timeout_ms / 1000}, *shared, *told, self._decided, self._left
+        )
         self._tasks = SinkTasks(spec, self.random, self._driver.options, *told)
 
     def main(self) -> None:
@@ -147,6 +151,13 @@ class Sinking(Actor):
         age = round(time.monotonic() - prepared.at, 6)
         of = {"sink": self.spec["sink"], "query": decision.query_id, "batch": decision.batch_id}
         self.history.note(self.process, "sink_decided", **of, age=age)
+
+    def _left(self, error: TagwireError) -> None:
+        """What a driver tells for which nobody waits: its log has it."""
+        of = {"sink": self.spec["sink"], "query": self.spec["query"]}
+        if _told(error) is not None:
+            timeout = self._timeout_ms / 1000
+            self.history.note(self.process, "sink_told", **of, transaction_timeout=timeout, error=told(error))
 
     def _rows(self, batch: int) -> list[list[str]]:
         """What each task of a micro-batch has to write: the same, whoever runs it again."""

@@ -55,13 +55,15 @@ class SinkDriver:
 
     Its spec, besides what names topic and query: interrupt (how likely the client of a step is closed while it lasts),
     keeps (whether clients are kept between steps), stops (at which of `MOMENTS` a step stops, and how likely it is each
-    of `STOPS`), nap (for how long at most).
+    of `STOPS`), nap (for how long at most), naps (at which of them, instead: for which shares of `timeout`, of its
+    tasks' transactions, at least and at most).
 
     Args:
         properties: of its clients, by who has them: options of Spark.
         is_loading: whether anything is to go wrong.
         threads: where those are added that may outlive a step.
         decided: is told of each decision that is committed.
+        left: is told of what a step ends with when nobody waits for it any more.
     """
 
     def __init__(
@@ -73,8 +75,10 @@ class SinkDriver:
         threads: list[threading.Thread],
         note_unexpected: Callable[[BaseException], None],
         decided: Callable[[Prepared, Decision], None],
+        left: Callable[[TagwireError], None],
     ) -> None:
         self.decided = decided
+        self._left = left
         self._spec = spec
         self._random = random
         self._properties = properties
@@ -115,7 +119,10 @@ class SinkDriver:
             try:
                 do()
             except TagwireError as error:
-                step.failure = error
+                if step.is_over.is_set():
+                    self._left(error)
+                else:
+                    step.failure = error
             except Exception as error:
                 self._note_unexpected(error)
                 step.failure = Died(f"a step of a driver ends: {error}")
@@ -155,7 +162,8 @@ class SinkDriver:
             step.failure = Abandoned(f"the query is started again while a step of its driver {moment}")
             step.is_over.set()
         if how is not None:
-            time.sleep(self._random.random() * self._spec["nap"])
+            least, most = self._spec.get("naps", {}).get(moment) or (0.0, self._spec["nap"] / self._spec["timeout"])
+            time.sleep(self._random.uniform(least, most) * self._spec["timeout"])
 
 
 class _Step:

@@ -6,13 +6,16 @@ import pickle
 import threading
 from collections.abc import Iterator
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tagwire.broker import Broker
 from tagwire.client import EARLIEST, Admin, NewTopic, Reader
+from tagwire.errors import RequestTimeoutError, TagwireError
 from tagwire.spark.sink.driver import UndecidedError
+from tests.simulation.workload import spark_driver
 from tests.simulation.workload.spark_driver import MOMENTS, Abandoned, Died, SinkDriver
 from tests.simulation.workload.spark_tasks import SinkTasks
 
@@ -24,15 +27,15 @@ class Query:
 
     def __init__(self, bootstrap: str, **spec: Any) -> None:
         self.spec = {"sink": "sink", "query": "query", "topic": "sunk", "nap": 0.0, "workers": 2, "fail": 0.0}
-        self.spec |= {"late": 0.0, **spec}
+        self.spec |= {"late": 0.0, "timeout": 60.0, **spec}
         self.threads: list[threading.Thread] = []
         self.unexpected: list[BaseException] = []
         self.bootstrap = bootstrap
         shared = (lambda: True), self.threads, self.unexpected.append
         self.decided: list[int] = []
-        self.driver = SinkDriver(
-            self.spec, Random(1), self.properties, *shared, lambda _, decision: self.decided.append(decision.batch_id)
-        )
+        self.left: list[TagwireError] = []
+        told = (lambda _, decision: self.decided.append(decision.batch_id)), self.left.append
+        self.driver = SinkDriver(self.spec, Random(1), self.properties, *shared, *told)
         self.tasks = SinkTasks(self.spec, Random(1), self.driver.options, *shared)
 
     def properties(self, role: str) -> dict[str, Any]:
@@ -54,6 +57,10 @@ class Query:
         for thread in self.threads:
             thread.join()
         assert self.unexpected == []
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 @pytest.fixture
@@ -97,6 +104,17 @@ def test_a_step_whose_query_goes_on_without_it_is_done_all_the_same(bootstrap: s
         query.run(0)
     query.ends()
     assert query.seen() == [b"a", b"b", b"c"]
+    assert query.left == []
+
+
+def test_what_becomes_of_a_step_for_which_nobody_waits_is_told(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = Query(bootstrap, stops={"has-listed": {"is-left": 1.0}})
+    sleeping = SimpleNamespace(sleep=lambda _: _raise(RequestTimeoutError("it sleeps for ever")))
+    monkeypatch.setattr(spark_driver, "time", sleeping)
+    with pytest.raises(Abandoned):
+        query.written(0)
+    query.ends()
+    assert [str(error) for error in query.left] == ["it sleeps for ever"]
 
 
 def test_who_has_been_left_decides_nothing_once_there_is_another_driver(bootstrap: str) -> None:

@@ -29,7 +29,7 @@ class Transacting(Producing):
     Its spec: that of `Producing`, with records for those of one transaction at most, count (of transactions),
     transactional_id, transaction_timeout, offsets (how likely it has some, of the group offsets_of), abort, doze and
     forsake: how likely it is that one is aborted, left open past its time, and left behind by a producer that is closed
-    without ending it, which nobody may follow.
+    without ending it, which nobody may follow; returns (how likely another one follows all the same).
     """
 
     kind = TRANSACTIONAL
@@ -55,7 +55,7 @@ class Transacting(Producing):
                         await self.end(producer)
                 except TagwireError:
                     await self.abort(producer)
-            self.is_done = not is_forsaking or self.random.random() < 0.5
+            self.is_done = not is_forsaking or self.random.random() < 1 - self.spec.get("returns", 0.5)
         finally:
             await producer.close(self.spec["timeout"] + 5, abort=not is_forsaking)
 
