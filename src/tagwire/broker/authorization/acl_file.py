@@ -57,11 +57,11 @@ class AclFile:
         self._may_differ = False
 
     def load(self) -> Iterable[Acl]:
-        """The ACLs in force. They are on the disk then: a broker that was killed may have left a line in the system's
-        memory alone, and whoever asks for the same again is told that it is done.
+        """The ACLs in force. They are on the disk then: without the mark behind it the last line may be in the system's
+        memory alone, also where a sync of it has failed, and whoever asks for the same again is told that it is done.
 
         Raises:
-            StorageError: the file cannot be read, or a line of it is broken that was on the disk.
+            StorageError: the file cannot be read, a line of it is broken that was on the disk, or the disk refused.
         """
         try:
             data = read_file(self._files, self._path)
@@ -82,20 +82,14 @@ class AclFile:
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise self._broken(number + 1, repr(error)) from None
         self._size, self._is_whole = len(data.removesuffix(_MARK)), torn == len(texts) and not rest
-        try:
-            self._sync()
-        except OSError as error:
-            raise StorageError(problem_of(error, self._path)) from error
         if not self._is_whole:
             logger.warning("%s: what was being written when its broker ended is left out", self._path)
+        if not data.endswith(_MARK):
+            try:
+                self._write_anew(found)
+            except OSError as error:
+                raise StorageError(problem_of(error, self._path)) from error
         return found
-
-    def _sync(self) -> None:
-        fd = self._files.open(self._path)
-        try:
-            self._files.sync(fd)
-        finally:
-            self._files.close(fd)
 
     @property
     def may_differ(self) -> bool:
@@ -123,10 +117,13 @@ class AclFile:
             self._is_whole = self._append(line)
             self._size += len(line)
         else:
-            data = _line({"version": VERSION}) + _line({"add": list(map(_written, in_force))})
-            replace_file(self._files, self._path, data + _MARK)
-            self._size, self._is_whole = len(data), True
+            self._write_anew(in_force)
         self._may_differ = False
+
+    def _write_anew(self, in_force: Iterable[Acl]) -> None:
+        data = _line({"version": VERSION}) + _line({"add": list(map(_written, in_force))})
+        replace_file(self._files, self._path, data + _MARK)
+        self._size, self._is_whole = len(data), True
 
     def _append(self, line: bytes) -> bool:
         """Adds a line; whether its mark was written, too. The change is on the disk also where it was not."""
