@@ -15,7 +15,7 @@ from tagwire.broker.group_commit import GroupCommit
 from tagwire.broker.storage.batch import batch_of
 from tagwire.broker.storage.checkpoints import OffsetCheckpoint
 from tagwire.broker.storage.compaction import Compaction
-from tagwire.broker.storage.data_directory import DataDirectory
+from tagwire.broker.storage.data_directory import START_OFFSETS_FILE, DataDirectory
 from tagwire.broker.storage.files import Files
 from tagwire.broker.storage.loading import create_log
 from tagwire.broker.topic_config import TopicConfig
@@ -30,6 +30,19 @@ def pool():
         yield threads
 
 
+def expirable(topics, partitions, batch):
+    """A topic of which each partition has three records, two segments of which are too old."""
+
+    async def made():
+        found = (await topics.create("t", partitions, {"segment.bytes": "1024", "retention.ms": "1000"})).partitions
+        for partition in found:
+            for _ in range(3):
+                await partition.append(partial(batch, 1, timestamp=1, size=900))
+        return found
+
+    return made()
+
+
 def on_topics(tmp_path, pool, files, scenario):
     """Run `scenario(topics, data)` on a data directory of its own."""
 
@@ -41,6 +54,54 @@ def on_topics(tmp_path, pool, files, scenario):
             data.close(clean=False)
 
     asyncio.run(run())
+
+
+def test_where_many_partitions_start_is_written_down_together_before_anything_is_deleted(
+    tmp_path, pool, batch, monkeypatch
+):
+    written = []
+    replace = OffsetCheckpoint._replace
+
+    def counted(self, offsets):
+        if self._path.name == START_OFFSETS_FILE:
+            written.append([len(list((tmp_path / "data").glob("t-*/*.log"))), dict(offsets)])
+        replace(self, offsets)
+
+    monkeypatch.setattr(OffsetCheckpoint, "_replace", counted)
+
+    async def scenario(topics, data):
+        partitions = await expirable(topics, 70, batch)
+        scheduler.expire(topics)
+        assert {partition.log.start_offset for partition in partitions} == {3}
+        assert [len(offsets) for _, offsets in written] == [64, 70]
+        (before, _), (between, _) = written
+        assert (before, between) == (64 * 4 + 6 * 3, 64 * 1 + 6 * 4)  # the segment that was written to is closed first
+        assert len(data.start_offsets.offsets) == 70
+
+    on_topics(tmp_path, pool, Files(), scenario)
+
+
+def test_nothing_expires_whose_start_could_not_be_written_down_and_all_of_it_later(
+    tmp_path, pool, batch, monkeypatch, caplog
+):
+    raise_to, failures = OffsetCheckpoint.raise_to, [OSError("no space")]
+
+    def failing(self, offsets):
+        if failures:
+            raise failures.pop()
+        raise_to(self, offsets)
+
+    async def scenario(topics, data):
+        partitions = await expirable(topics, 2, batch)
+        monkeypatch.setattr(OffsetCheckpoint, "raise_to", failing)
+        scheduler.expire(topics)
+        assert [partition.log.start_offset for partition in partitions] == [0, 0]
+        assert "nothing of them deleted: no space" in caplog.text
+        assert len(list((tmp_path / "data").glob("t-*/*.log"))) == 2 * 4
+        scheduler.expire(topics)
+        assert [partition.log.start_offset for partition in partitions] == [3, 3]
+
+    on_topics(tmp_path, pool, Files(), scenario)
 
 
 def test_retention_deletes_what_is_too_old_and_an_offline_log_does_not_stop_it(tmp_path, pool, batch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -128,15 +129,6 @@ class Partition:
         self.log.delete_before(self.log.check_deletion(before), self._remember_start)
         return self.log.start_offset
 
-    def expire(self, now_ms: int) -> int:
-        """Delete whole segments as the topic's retention asks; says how many. Not for the event loop: it waits for the
-        disk.
-
-        Raises:
-            StorageError: the disk refused, or the log is offline.
-        """
-        return self.log.expire(now_ms, self._remember_start)
-
     def _remember_start(self, offset: int) -> None:
         self._starts.raise_to({TopicPartition(self.topic, self.index): offset})
 
@@ -165,3 +157,16 @@ class Partition:
 
 def _in_epoch(epoch: int, make: MakeBatch) -> Batch:
     return replace(make(), leader_epoch=epoch)
+
+
+def remember_starts(starts: Mapping[Partition, int]) -> None:
+    """Write down where the logs of partitions are to start, all at once. It is on the disk when this returns.
+
+    Raises:
+        OSError: the disk refused, of some or all.
+    """
+    by_file: dict[OffsetCheckpoint, dict[TopicPartition, int]] = {}
+    for partition, start in starts.items():
+        by_file.setdefault(partition._starts, {})[TopicPartition(partition.topic, partition.index)] = start
+    for file, offsets in by_file.items():
+        file.raise_to(offsets)

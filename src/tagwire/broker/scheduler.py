@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import islice
 
 from tagwire.broker.clock import wall_ms
-from tagwire.broker.partition import Partition
+from tagwire.broker.partition import Partition, remember_starts
 from tagwire.broker.storage.compaction import Compaction, Dirt, dirt_of
 from tagwire.broker.storage.data_directory import DataDirectory
 from tagwire.broker.storage.log import PartitionLog
+from tagwire.broker.storage.retention import Deletion
 from tagwire.broker.topics import Topics
 from tagwire.errors import TagwireError
 from tagwire.partitions import TopicPartition
@@ -24,6 +26,10 @@ from tagwire.partitions import TopicPartition
 logger = logging.getLogger("tagwire.broker")
 
 RETENTION_EVERY_S = 60.0
+EXPIRED_AT_A_TIME = 64
+"""Partitions of which one write tells where they start, before anything of them is deleted: the file has a line for
+each partition that there is."""
+
 RECOVERY_POINTS_EVERY_S = 60.0
 COMPACTION_EVERY_S = 15.0
 COMPACTION_AGAIN_MS = 3_600_000
@@ -38,8 +44,34 @@ SYNC_EVERY_S = 1.0
 def expire(topics: Topics) -> None:
     """Delete every segment that is past its topic's retention."""
     now_ms = wall_ms()
-    for partition in topics.partitions():
-        _try(partition.log, partial(partition.expire, now_ms))
+    partitions = iter(list(topics.partitions()))
+    while some := list(islice(partitions, EXPIRED_AT_A_TIME)):
+        _expire(some, now_ms)
+
+
+def _expire(partitions: Sequence[Partition], now_ms: int) -> None:
+    due: dict[Partition, Deletion] = {}
+
+    def begin(partition: Partition) -> None:
+        with ExitStack() as own:
+            deletion = own.enter_context(partition.log.expiry(now_ms))
+            if deletion.start is None:
+                deletion.carry_out()
+            else:
+                due[partition] = deletion
+                held.push(own.pop_all())
+
+    with ExitStack() as held:
+        for partition in partitions:
+            _try(partition.log, partial(begin, partition))
+        if due:
+            try:
+                remember_starts({partition: deletion.start or 0 for partition, deletion in due.items()})
+            except OSError as error:
+                logger.error("where %d logs start was not stored, and nothing of them deleted: %s", len(due), error)
+                return
+        for partition, deletion in due.items():
+            _try(partition.log, deletion.carry_out)
 
 
 def sync(topics: Topics) -> None:

@@ -325,8 +325,8 @@ AS_THEY_WERE = (
         "noted-of-segments-that-are-gone",
         (
             Edit(
-                "tagwire.broker.storage.log:PartitionLog.delete_before",
-                "                    drop_snapshot(self._files, self.directory, segment.base_offset)\n",
+                "tagwire.broker.storage.log:PartitionLog._delete_before",
+                "            drop_snapshot(self._files, self.directory, segment.base_offset)\n",
                 "",
             ),
         ),

@@ -144,16 +144,13 @@ FOURTH_THOUGHTS = (
         (
             Edit(
                 f"{_LOG}.delete_before",
-                "                if is_later := before > self.start_offset:\n"
-                "                    remember(before)\n"
-                "                with self._writing:\n",
-                "                is_later = before > self.start_offset\n                with self._writing:\n",
-            ),
-            Edit(
-                f"{_LOG}.delete_before",
-                "                if gone:\n                    self._files.sync_directory(self.directory)\n",
-                "                if gone:\n                    self._files.sync_directory(self.directory)\n"
-                "                if is_later:\n                    remember(before)\n",
+                "            if deletion.start is not None:\n"
+                "                remember(deletion.start)\n"
+                "            return deletion.carry_out()\n",
+                "            gone = deletion.carry_out()\n"
+                "            if deletion.start is not None:\n"
+                "                remember(deletion.start)\n"
+                "            return gone\n",
             ),
         ),
         "where a log starts is told before it is on the disk: after a crash it starts earlier",

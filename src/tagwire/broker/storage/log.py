@@ -13,7 +13,8 @@ takes them. Readers take none (see `readable_log`). Source: docs/record-formats.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -29,7 +30,7 @@ from tagwire.broker.storage.offset_assignment import positioned
 from tagwire.broker.storage.producer_snapshots import drop_snapshot, drop_snapshots, save_snapshot, sync_snapshot
 from tagwire.broker.storage.producer_state import Producer, ProducerState
 from tagwire.broker.storage.readable_log import ReadableLog
-from tagwire.broker.storage.retention import is_expired, is_overdue, is_surplus
+from tagwire.broker.storage.retention import Deletion, is_expired, is_overdue, is_surplus
 from tagwire.broker.storage.segment import SWAP, LogSegment, PositionedBatch
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import DecodeError, Error, KafkaError, StorageError, TagwireError
@@ -209,20 +210,35 @@ class PartitionLog(ReadableLog):
             start = segment.next_offset
         return max(start, self.start_offset)
 
-    def expire(self, now_ms: int, remember: Callable[[int], None]) -> int:
-        """Delete whole segments as the topic's retention asks, which may be another by the time that their turn has
-        come; as `expired_before` and `delete_before`."""
+    def expiry(self, now_ms: int) -> AbstractContextManager[Deletion]:
+        """What the topic's retention asks to be deleted, as `deletion`. It may ask for another thing by the time that
+        its turn has come than `expired_before` said."""
         self.roll_if_due(now_ms)
         self.expire_producers(now_ms)
-        return self.delete_before(partial(self._expired_before, now_ms), remember)
+        return self.deletion(partial(self._expired_before, now_ms))
 
-    def delete_before(self, offset: int | Callable[[], int], remember: Callable[[int], None]) -> int:
+    def delete_before(self, offset: int, remember: Callable[[int], None]) -> int:
         """Start at `offset`, and delete the segments before it; says how many.
 
         Args:
-            offset: or what tells it when nothing else takes segments away any more, nor writes.
             remember: writes down where the log starts. What fails before it returns has changed nothing; files that are
                 left when something fails after it go at the next start.
+
+        Raises:
+            StorageError: the disk refused, or the log is offline.
+        """
+        with self.deletion(offset) as deletion:
+            if deletion.start is not None:
+                remember(deletion.start)
+            return deletion.carry_out()
+
+    @contextmanager
+    def deletion(self, offset: int | Callable[[], int]) -> Iterator[Deletion]:
+        """What there is to be deleted before an offset. Until the end of the `with` block nothing else takes segments
+        away; in it, where the log starts is written down, and then the deletion carried out.
+
+        Args:
+            offset: or what tells it when nothing else takes segments away any more, nor writes.
 
         Raises:
             StorageError: the disk refused, or the log is offline.
@@ -235,18 +251,19 @@ class PartitionLog(ReadableLog):
                     # Of the producers in what is deleted the snapshot after it is all that tells.
                     if any(each.next_offset <= before for each in self._unsynced.values() if each is not self._active):
                         self._flush()
-                if is_later := before > self.start_offset:
-                    remember(before)
-                with self._writing:
-                    self._start = before if is_later else self._start
-                    gone = self._take_before_start()
-                for segment in gone:
-                    segment.remove()
-                    drop_snapshot(self._files, self.directory, segment.base_offset)
-                if gone:
-                    self._files.sync_directory(self.directory)
+                yield Deletion(before if before > self.start_offset else None, partial(self._delete_before, before))
             except OSError as error:
                 raise StorageError(f"{self.directory}: deleting records failed: {error}") from error
+
+    def _delete_before(self, offset: int) -> int:
+        with self._writing:
+            self._start = max(offset, self._start)
+            gone = self._take_before_start()
+        for segment in gone:
+            segment.remove()
+            drop_snapshot(self._files, self.directory, segment.base_offset)
+        if gone:
+            self._files.sync_directory(self.directory)
         return len(gone)
 
     def reconfigure(self, config: TopicConfig) -> None:

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from tagwire.broker.storage.segment import LogSegment
 from tagwire.broker.topic_config import TopicConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Segments that are about to be deleted.
+
+    Attributes:
+        start: where the log starts then, to be written down before; None where that is as it was.
+        carry_out: deletes them; says how many. Raises OSError.
+    """
+
+    start: int | None
+    carry_out: Callable[[], int]
 
 
 def is_overdue(active: LogSegment, config: TopicConfig, now_ms: int) -> bool:
