@@ -163,7 +163,7 @@ NETWORK = (
         (
             Edit(
                 "tagwire.broker.handlers.list_offsets:_find",
-                "end = log.stable_offset if call.request.isolation_level == READ_COMMITTED else log.end_offset",
+                "end = log.stable_offset if is_committed else log.end_offset",
                 "end = log.end_offset",
             ),
         ),
