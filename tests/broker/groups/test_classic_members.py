@@ -55,7 +55,8 @@ class Both(Talk):
         return classic_members.heartbeat(self.group, member, instance, generation, self.now)
 
     def leave_classic(self, member, instance=None):
-        return self.store(classic_members.leave(self.group, member, instance))
+        (error,) = self.store(classic_members.leave(self.group, [(member, instance)]))
+        return error
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_who_speaks_of_another_generation_or_is_another_is_refused(both):
     assert refused(both.classic_beat, "b", 2, "i") is Error.FENCED_INSTANCE_ID
     assert refused(both.classic_beat, "b", 2, "other") is Error.UNKNOWN_MEMBER_ID
     assert refused(both.sync, "b", 2, None, "sticky") is Error.INCONSISTENT_GROUP_PROTOCOL
-    assert refused(both.leave_classic, "nobody") is Error.UNKNOWN_MEMBER_ID
+    assert both.leave_classic("nobody") is Error.UNKNOWN_MEMBER_ID
     assert refused(both.group.check_commit, "b", 9, 9) is Error.ILLEGAL_GENERATION
     both.group.check_commit("b", 2, 8)
 
@@ -256,7 +257,7 @@ def test_a_group_of_classic_members_alone_becomes_a_classic_one_with_what_they_w
     both = Both()
     both.join_classic("b", protocols=(("range", subscription()), ("sticky", subscription())))
     both.join_classic("c", protocols=(("sticky", subscription()), ("range", subscription())))
-    assert both.group.is_classic_without(None)
+    assert both.group.is_classic_without(frozenset())
     metadata, spoken = conversion.downgraded(both.group)
     assert (metadata.generation, metadata.protocol_type) == (both.group.epoch, "consumer")
     group = ClassicGroup("g", str)

@@ -359,6 +359,31 @@ def test_a_member_of_kip_848_is_made_to_leave_as_a_classic_one_is(wire, connect,
     assert "a" not in [member.member_id for member in described(wire).members]
 
 
+def test_members_that_are_made_to_leave_together_are_one_change_of_the_group(wire, connect, broker, topic):
+    sync(wire, join_with_id(wire), data=EVERYTHING)
+    for name in "abc":
+        enter(connect(broker.bootstrap), name)
+    before = described(wire).group_epoch
+    leave = messages.LeaveGroupRequest
+    named = [leave.MemberIdentity(member_id=name) for name in ("a", "nobody", "b", "a")]
+    answer = wire.ask(leave(group_id="g", members=named), 5)
+    told = [(member.member_id, Error.of(member.error_code)) for member in answer.members]
+    unknown = ("nobody", Error.UNKNOWN_MEMBER_ID)
+    assert told == [("a", Error.NONE), unknown, ("b", Error.NONE), ("a", Error.NONE)]  # as Kafka tells of one twice
+    after = described(wire)
+    assert "c" in [member.member_id for member in after.members]
+    assert (after.group_epoch, len(after.members)) == (before + 1, 2)
+
+
+def test_who_is_no_member_leaves_and_nothing_of_the_group_changes(wire, connect, broker, topic):
+    enter(wire)
+    before = described(wire).group_epoch
+    leave = messages.LeaveGroupRequest
+    answer = wire.ask(leave(group_id="g", members=[leave.MemberIdentity(member_id="nobody")]), 5)
+    assert answer.members[0].error_code == Error.UNKNOWN_MEMBER_ID
+    assert described(wire).group_epoch == before
+
+
 # What is told ---------------------------------------------------------------------------------------------------------
 
 

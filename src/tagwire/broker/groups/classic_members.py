@@ -134,17 +134,21 @@ def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
     return any(group.is_owned(partition) for partition in missing)
 
 
-def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Step[Error]:
-    """A member leaves, or is made to, whatever it speaks: by its instance id alone, if `member_id` is "".
-
-    Raises:
-        KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-    """
-    if member_id == "" and instance_id is not None:
-        found = group.static_member(instance_id)
-        member_id = found.member_id if found is not None else ""
-    member = group.check_member(member_id, instance_id)
-    return group.without(member, Error.NONE)
+def leave(group: ConsumerGroup, members: Iterable[tuple[str, str | None]]) -> Step[list[Error]]:
+    """Members leave, or are made to, whatever they speak: by an instance id alone, where the member id is "". Of each:
+    NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID. Source: Kafka's GroupMetadataManager."""
+    gone: dict[str, ConsumerMember] = {}
+    errors = []
+    for member_id, instance_id in members:
+        found = group.static_member(instance_id) if member_id == "" and instance_id is not None else None
+        try:
+            member = group.check_member(found.member_id if found is not None else member_id, instance_id)
+        except KafkaError as refusal:
+            errors.append(refusal.error)
+            continue
+        gone[member.member_id] = member
+        errors.append(Error.NONE)
+    return group.without(gone.values(), errors) if gone else Step(errors)
 
 
 def _classic_member(

@@ -124,7 +124,7 @@ class ConsumerGroup(ConsumerGroupRecords):
                 deadlines.revoke_ms = None
                 if deadlines.next_ms > now_ms:
                     continue
-            return self.without(member, None)
+            return self.without([member], None)
         return None
 
     def postpone(self, until_ms: int) -> None:
@@ -266,7 +266,7 @@ class ConsumerGroup(ConsumerGroupRecords):
         if beat.epoch == LEAVING_STATIC:
             away = replace(member.current, epoch=LEAVING_STATIC, revoking=NO_PARTITIONS)
             return Step(result, [CurrentChange(member.member_id, away)])
-        return self.without(member, result)
+        return self.without([member], result)
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
@@ -311,12 +311,13 @@ class ConsumerGroup(ConsumerGroupRecords):
                 updated = replace(updated, current=current)
         return updated
 
-    def without(self, member: ConsumerMember, result: Result) -> Step[Result]:
-        """What changes when a member is no longer one."""
-        changes = self._removal(member.member_id)
-        others = [other for other in self.members.values() if other is not member]
+    def without(self, members: Iterable[ConsumerMember], result: Result) -> Step[Result]:
+        """What changes when some members are no longer any: one epoch, however many they are."""
+        gone = frozenset(member.member_id for member in members)
+        changes = [change for member_id in sorted(gone) for change in self._removal(member_id)]
+        others = [other for other in self.members.values() if other.member_id not in gone]
         self._see(others, changes, is_changed=True)
-        return Step(result, [*changes, EpochChange((self.epoch or 0) + 1)], member.member_id)
+        return Step(result, [*changes, EpochChange((self.epoch or 0) + 1)], gone)
 
     @staticmethod
     def _removal(member_id: str) -> list[Change]:

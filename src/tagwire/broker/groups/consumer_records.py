@@ -126,9 +126,9 @@ class ConsumerGroupRecords:
         """Whether nothing of it is stored."""
         return self.epoch is None and not self.members
 
-    def is_classic_without(self, gone: str | None) -> bool:
-        """Whether it has other members than one, and all of them speak the classic protocol."""
-        others = [member for member_id, member in self.members.items() if member_id != gone]
+    def is_classic_without(self, gone: frozenset[str]) -> bool:
+        """Whether it has other members than some, and all of them speak the classic protocol."""
+        others = [member for member_id, member in self.members.items() if member_id not in gone]
         return bool(others) and all(member.is_classic for member in others)
 
     @property

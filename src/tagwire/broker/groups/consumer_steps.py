@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from tagwire.broker.groups.consumer_changes import Change
 from tagwire.broker.groups.consumer_member import JOINING, Partitions
 
 Result = TypeVar("Result")
+
+
+NOBODY: Final[frozenset[str]] = frozenset()
 
 
 def every_topic(name: str) -> bool:
@@ -66,11 +69,11 @@ class Step(Generic[Result]):
     Attributes:
         result: what to tell whoever requested it, once the changes are stored.
         changes: what is to be stored.
-        gone: the id of the member that is none any more.
+        gone: the ids of the members that are none any more.
         then: what else is done once it is, with the time: what a restart need not know.
     """
 
     result: Result
     changes: list[Change] = field(default_factory=list)
-    gone: str | None = None
+    gone: frozenset[str] = NOBODY
     then: Callable[[int], None] = lambda now_ms: None

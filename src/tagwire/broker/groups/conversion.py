@@ -22,6 +22,7 @@ from tagwire.broker.groups.consumer_changes import (
 from tagwire.broker.groups.consumer_group import MAX_MEMBERS, ConsumerGroup
 from tagwire.broker.groups.consumer_member import ClassicMember, CurrentAssignment, Subscription, TopicIdPartition
 from tagwire.broker.groups.consumer_records import TopicsView
+from tagwire.broker.groups.consumer_steps import NOBODY
 from tagwire.broker.groups.membership import GroupMetadata, MemberMetadata, Protocols
 from tagwire.errors import Error, KafkaError
 
@@ -65,13 +66,13 @@ def upgraded(group: ClassicGroup, topics: TopicsView) -> list[Change]:
     return changes
 
 
-def downgraded(group: ConsumerGroup, gone: str | None = None) -> tuple[GroupMetadata, dict[str, Protocols]]:
-    """What a group of KIP-848 is as a classic one, all of whose members speak the classic protocol, but maybe one that
-    is gone; and what each of them speaks. They have what their targets are."""
+def downgraded(group: ConsumerGroup, gone: frozenset[str] = NOBODY) -> tuple[GroupMetadata, dict[str, Protocols]]:
+    """What a group of KIP-848 is as a classic one, all of whose members speak the classic protocol, but maybe those
+    that are gone; and what each of them speaks. They have what their targets are."""
     spoken = {
         member.member_id: member.subscription.classic.protocols
         for member in group.members.values()
-        if member.subscription.classic is not None and member.member_id != gone
+        if member.subscription.classic is not None and member.member_id not in gone
     }
     shared = set.intersection(*({name for name, _ in protocols} for protocols in spoken.values()))
     votes = Counter(

@@ -22,7 +22,7 @@ from tagwire.broker.groups.consumer_changes import Change, deletes
 from tagwire.broker.groups.consumer_group import ConsumerGroup
 from tagwire.broker.groups.consumer_member import JOINING
 from tagwire.broker.groups.consumer_records import ConsumerGroupState, TopicsView
-from tagwire.broker.groups.consumer_steps import Heartbeat, HeartbeatResult, Step
+from tagwire.broker.groups.consumer_steps import NOBODY, Heartbeat, HeartbeatResult, Step
 from tagwire.broker.groups.group_settings import GroupSettings
 from tagwire.broker.groups.group_table import AnyGroup, Coordinated, new_member_id
 from tagwire.broker.groups.membership import GroupMetadata, Joining, JoinReply, JoinResult, State, SyncResult
@@ -205,7 +205,7 @@ class Groups(OffsetCommits):
 
     async def _take_step(self, group: ConsumerGroup, step: Step[Given], before: Sequence[Record] = ()) -> Given:
         """Store what a step changes, and let the group become that, in the place of a classic one if need be."""
-        if step.gone is not None and self._becomes_classic(group, step.gone):
+        if step.gone and self._becomes_classic(group, step.gone):
             await self._downgrade(group, step.gone)
             return step.result
         await self._store_changes(group, step.changes, before)
@@ -220,18 +220,18 @@ class Groups(OffsetCommits):
         step.then(now)
         self._count(entry)
         self._arm(entry)
-        if self._becomes_classic(group, None):  # a static member goes on as a classic one
+        if self._becomes_classic(group, NOBODY):  # a static member goes on as a classic one
             try:
-                await self._downgrade(group, None)
+                await self._downgrade(group, NOBODY)
             except KafkaError as error:  # it is tried again at the next step
                 logger.error("group %s: %s", told(group.group_id), error)
         return step.result
 
-    def _becomes_classic(self, group: ConsumerGroup, gone: str | None) -> bool:
+    def _becomes_classic(self, group: ConsumerGroup, gone: frozenset[str]) -> bool:
         return self.settings.may_downgrade and group.is_classic_without(gone)
 
-    async def _downgrade(self, group: ConsumerGroup, gone: str | None) -> None:
-        """Let the members of a group go on in a classic one, but the one that is gone.
+    async def _downgrade(self, group: ConsumerGroup, gone: frozenset[str]) -> None:
+        """Let the members of a group go on in a classic one, but those that are gone.
 
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE: that could not be stored.
@@ -242,7 +242,7 @@ class Groups(OffsetCommits):
         await self._log.append([*records, stored.group_record(group_id, metadata, now)])
         entry, classic = self._entry(group_id), ClassicGroup(group_id, new_member_id)
         classic.restore(metadata, self._clock(), spoken)
-        if gone is not None or group.state is not ConsumerGroupState.STABLE:
+        if gone or group.state is not ConsumerGroupState.STABLE:
             classic.begin_rebalance(self._clock())
         entry.group, entry.stored_ms = classic, now
         self._count(entry)
@@ -344,21 +344,34 @@ class Groups(OffsetCommits):
         return error
 
     async def leave(self, group_id: str, member_id: str, instance_id: str | None) -> Error:
-        """A member leaves, or is made to. That nobody is left is stored when this returns, or said not to be."""
-        if not group_id:
-            return Error.INVALID_GROUP_ID
-        return await self._serial.run(group_id, self._leave(group_id, member_id, instance_id))
+        """As `leave_all`, of one member."""
+        (error,) = await self.leave_all(group_id, [(member_id, instance_id)])
+        return error
 
-    async def _leave(self, group_id: str, member_id: str, instance_id: str | None) -> Error:
+    async def leave_all(self, group_id: str, members: Sequence[tuple[str, str | None]]) -> list[Error]:
+        """Members, by their ids and instance ids, leave, or are made to: together, so that others hear of it once. That
+        nobody is left is stored when this returns, or said not to be."""
+        if not group_id:
+            return [Error.INVALID_GROUP_ID] * len(members)
+        return await self._serial.run(group_id, self._leave(group_id, members))
+
+    async def _leave(self, group_id: str, members: Sequence[tuple[str, str | None]]) -> list[Error]:
         entry = self._groups.get(group_id)
-        if entry is None:
+        if entry is None or isinstance(entry.group, ClassicGroup):
+            return [await self._leave_classic(group_id, *member) for member in members]
+        step = classic_members.leave(entry.group, members)
+        if not step.gone:
+            return step.result
+        try:
+            return await self._take_step(entry.group, step)
+        except KafkaError as refusal:
+            return [error or refusal.error for error in step.result]
+
+    async def _leave_classic(self, group_id: str, member_id: str, instance_id: str | None) -> Error:
+        entry = self._groups.get(group_id)
+        if entry is None:  # maybe since the last one left
             return Error.UNKNOWN_MEMBER_ID
-        if isinstance(entry.group, ConsumerGroup):
-            try:
-                step = classic_members.leave(entry.group, member_id, instance_id)
-                return await self._take_step(entry.group, step)
-            except KafkaError as refusal:
-                return refusal.error
+        assert isinstance(entry.group, ClassicGroup)
         error = entry.group.leave(member_id, instance_id, self._clock())
         refused = await self._settle(entry)
         return error or refused

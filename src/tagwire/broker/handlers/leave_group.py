@@ -28,13 +28,10 @@ async def leave_group(call: Call[Request]) -> Response:
         return Response(error_code=await groups.leave(request.group_id, request.member_id, None))
     if not request.group_id:
         return Response(error_code=Error.INVALID_GROUP_ID)
+    named = [(member.member_id, member.group_instance_id) for member in request.members]
     return Response(
         members=[
-            Response.MemberResponse(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                error_code=await groups.leave(request.group_id, member.member_id, member.group_instance_id),
-            )
-            for member in request.members
+            Response.MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=error)
+            for (member_id, instance_id), error in zip(named, await groups.leave_all(request.group_id, named))
         ]
     )
