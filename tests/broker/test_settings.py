@@ -11,6 +11,8 @@ import pytest
 from tagwire.broker import Broker
 from tagwire.errors import ConfigError, TagwireError
 
+HALF = "has half of a character (a surrogate), which is no text"  # as of a variable that is no UTF-8
+
 WRONG = [
     ({"fsync": "always"}, "fsync='always' is not batch or interval or never"),
     ({"unsupported": "ignore"}, "unsupported='ignore' is not close or empty"),
@@ -35,6 +37,9 @@ WRONG = [
     ({"users": {"alice": ""}}, "users: 'alice' needs a name and a password, texts that are not empty"),
     ({"users": {"alice": None}}, "users: 'alice' needs a name and a password, texts that are not empty"),
     ({"users": {"alice": b"hunter2"}}, "users: 'alice' needs a name and a password, texts that are not empty"),
+    ({"users": {"alice": "hunter2\udce4"}}, f"users: the password of 'alice' {HALF}"),
+    ({"users": {"al\udce4": "hunter2"}}, rf"users: the name of 'al\udce4' {HALF}"),
+    ({"users": {"alice": "hunter2\0"}}, "users: the password of 'alice' has a character 0, which SASL forbids"),
     ({"users": {"": "hunter2"}}, "users: '' needs a name and a password, texts that are not empty"),
     ({"tls": "broker.pem"}, 'tls: needs Tls("broker.pem", "broker.key"), not str'),
     ({"sasl": {"PLAIN": "x"}}, "sasl={'PLAIN': 'x'} is not PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512 or OAUTHBEARER"),

@@ -95,7 +95,7 @@ class SignedTokens:
     def _changed_at(self) -> int:
         try:
             return self._path.stat().st_mtime_ns
-        except OSError:
+        except (OSError, ValueError):  # a path with a character 0
             return self._read_at
 
     def _load(self) -> None:

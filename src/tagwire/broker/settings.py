@@ -18,6 +18,7 @@ from tagwire.errors import ConfigError
 from tagwire.records import HeaderRegister
 from tagwire.rpc import OAUTHBEARER, ranges_of
 from tagwire.rpc.frames import DEFAULT_MAX_FRAME_BYTES
+from tagwire.rpc.sasl import credential_fault
 from tagwire.rpc.version_gates import CONSUMER_GROUP_HEARTBEAT_MEMBER_ID, END_TXN_TRANSACTION_V2
 from tagwire.spec import releases
 from tagwire.spec.api_keys import ApiKey
@@ -151,6 +152,9 @@ class Settings:
             # An empty one is what an unset variable of a shell leaves, and lets everybody in by SCRAM.
             if not isinstance(user, str) or not isinstance(password, str) or not user or not password:
                 raise ConfigError(f"users: {user!r} needs a name and a password, texts that are not empty")
+            for what, given in (("name", user), ("password", password)):
+                if (fault := credential_fault(given)) is not None:  # nobody could log in with it
+                    raise ConfigError(f"users: the {what} of {user!r} {fault}")
         self._check_authorizer()
         self._check("auto_create_topics", isinstance(self.auto_create_topics, bool), "True or False")
         self._check("as_release", isinstance(self.as_release, (str, NoneType)), 'text, such as "2.8"')

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from tagwire.client.oauth_token import DEFAULT_CLOCK_SKEW, OAuthToken, UsableToken, usable
-from tagwire.client.option_types import credential_fault, of_type
+from tagwire.client.option_types import of_type
 from tagwire.client.pem import why
 from tagwire.client.trust import trusting
 from tagwire.errors import ConfigError, ConnectError, TokenError
 from tagwire.escaping import told
 from tagwire.rpc.addresses import address_text
 from tagwire.rpc.oauthbearer import extensions_fault
+from tagwire.rpc.sasl import credential_fault
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection

@@ -11,18 +11,3 @@ def of_type(name: str, value: object, kinds: type | tuple[type, ...], allowed: s
     if value is None or (isinstance(value, kinds) and (not isinstance(value, bool) or kinds is bool)):
         return
     raise ConfigError(f"{name}: needs {allowed}, not {type(value).__name__}")
-
-
-def credential_fault(given: object) -> str | None:
-    """Why this can be no name or secret of a login; None if it can, or is not given. Tells nothing of it."""
-    if given is None:
-        return None
-    if not isinstance(given, str):
-        return f"needs text, not {type(given).__name__}"
-    if "\0" in given:
-        return "has a character 0, which SASL forbids"
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return "has half of a character (a surrogate), which is no text"
-    return None

@@ -15,12 +15,13 @@ from tagwire.client.certificate_files import CertificateFiles
 from tagwire.client.kerberos import Kerberos
 from tagwire.client.oauth_endpoint import ClientCredentials
 from tagwire.client.oauth_login import TokenCallback, TokenLogin, TokenRefresh
-from tagwire.client.option_types import credential_fault, of_type
+from tagwire.client.option_types import of_type
 from tagwire.client.pem import PemTexts
 from tagwire.client.tls import Tls
 from tagwire.errors import ConfigError, no_such_option
 from tagwire.rpc import OAUTHBEARER, SCRAM_HASHES, ClientMechanism, PlainClient, ScramClient
 from tagwire.rpc.gssapi import GSSAPI
+from tagwire.rpc.sasl import credential_fault
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", *SCRAM_HASHES, OAUTHBEARER, GSSAPI)

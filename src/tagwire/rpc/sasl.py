@@ -191,3 +191,18 @@ class Authentication:
 
     def _send(self, message: MessageObject) -> bytes:
         return self._connection.send(message, self._versions[message.api_key])
+
+
+def credential_fault(given: object) -> str | None:
+    """Why this can be no name or secret of a login; None if it can, or is not given. Tells nothing of it."""
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        return f"needs text, not {type(given).__name__}"
+    if "\0" in given:
+        return "has a character 0, which SASL forbids"
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return "has half of a character (a surrogate), which is no text"
+    return None

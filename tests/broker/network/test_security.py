@@ -10,6 +10,12 @@ import aiokafka
 import confluent_kafka.admin
 import pytest
 import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from tagwire import messages
 from tagwire.broker import Broker, Listener, Tls
@@ -317,6 +323,19 @@ def test_aiokafka_logs_in(guarded, mechanism):
     assert asyncio.run(_metadata_by_aiokafka(guarded.bootstrap, **login(mechanism))) == 1
 
 
+@pytest.mark.parametrize(
+    ("password", "why"),
+    [("x" * 1025, "password cannot be longer than 1024 bytes"), ("hunter\ud800", "surrogates not allowed")],
+)
+def test_a_password_that_opens_no_key_is_refused_without_being_told(tmp_path, certificates, password, why):
+    key = load_pem_private_key(certificates.broker.read_bytes(), None)
+    locked = tmp_path / "broker.key"
+    locked.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"alice")))
+    with pytest.raises(ConfigError, match=f"^tls certificate=.*: {why}$") as caught:
+        Tls(certificates.broker, locked, password=password)
+    assert "d800" not in str(caught.value)
+
+
 def test_no_secret_is_in_the_text_of_anything(certificates):
     tls = Tls(certificates.broker, password="s3cret-key")
     broker = Broker(sasl="PLAIN", users=USERS, tls=tls)
@@ -337,6 +356,9 @@ WRONG = [
     (lambda c: {"tls": Tls("missing.pem")}, "tls certificate='missing.pem': No such file"),
     (lambda c: {"tls": Tls(c.authority)}, "tls certificate="),
     (lambda c: {"tls": Tls(c.broker, client_ca="missing.pem")}, "tls client_ca='missing.pem'"),
+    (lambda c: {"tls": Tls("broker\0.pem")}, "tls certificate='broker\\x00.pem': embedded null byte"),
+    (lambda c: {"tls": Tls(c.broker, client_ca="\0")}, "tls client_ca='\\x00': embedded null byte"),
+    (lambda c: {"tls": Tls(c.broker, password=5)}, "tls password: needs a text, not int"),
     (lambda c: {"max_connections": 0}, "max_connections=0 is not 1 or more"),
     (lambda c: {"idle_timeout_s": 0}, "idle_timeout_s=0 is not more than 0"),
 ]

@@ -53,12 +53,14 @@ class Tls:
     context: ssl.SSLContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.password, str | None):
+            raise ConfigError(f"tls password: needs a text, not {type(self.password).__name__}")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             # A function: without one, OpenSSL asks the terminal for the password of an encrypted key.
             context.load_cert_chain(self.certificate, self.key, lambda: self.password or "")
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"tls certificate={str(self.certificate)!r}: {error.strerror or error}") from None
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"tls certificate={str(self.certificate)!r}: {_why(error)}") from None
         if self.client_auth not in (None, *get_args(ClientAuth)):
             raise ConfigError(f"tls client_auth={self.client_auth!r} is not {' or '.join(get_args(ClientAuth))}")
         if self.client_auth is not None and self.client_ca is None:
@@ -69,9 +71,14 @@ class Tls:
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an intermediate one vouches, too, as with Java's
             try:
                 context.load_verify_locations(self.client_ca)
-            except (OSError, ssl.SSLError) as error:
-                raise ConfigError(f"tls client_ca={str(self.client_ca)!r}: {error.strerror or error}") from None
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"tls client_ca={str(self.client_ca)!r}: {_why(error)}") from None
         object.__setattr__(self, "context", context)
+
+
+def _why(error: OSError | ValueError) -> str:
+    """Why a file was not taken, or a path or a password that was handed over with it; nothing of a password."""
+    return getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, as_refusal, partly_refused
 from tagwire.client.config import wrong
-from tagwire.client.option_types import credential_fault
 from tagwire.errors import UNREACHABLE, ConfigError, KafkaError, PartlyRefusedError
 from tagwire.escaping import told
+from tagwire.rpc.sasl import credential_fault
 from tagwire.rpc.scram import MAX_SET_ITERATIONS, MIN_ITERATIONS, SCRAM_NUMBERS, salted_password
 
 _SALT_BYTES: Final = 24
