@@ -12,6 +12,14 @@ from tagwire.errors import SchemaError, SpecError
 OWNER = Schema(Field("name", "string"), Field("mail", "string", nullable=True), name="Owner")
 
 
+def nested(depth: int) -> Schema:
+    """A schema with as many schemas inside each other."""
+    schema = Schema(Field("x", "int8"))
+    for _ in range(depth):
+        schema = Schema(Field("a", schema))
+    return schema
+
+
 def test_a_plain_schema_has_no_optional_buffer() -> None:
     schema = Schema(Field("id", "int16"), Field("names", "[]string"))
     message = schema(id=7, names=["a"])
@@ -72,6 +80,9 @@ WRONG: list[tuple[str, Callable[[], Schema], str]] = [
         lambda: Schema(Field("class", "int8"), Field("class_", "int8")),
         "name class_ is already taken",
     ),
+    ("a field is none", lambda: Schema("a"), "Schema: 'a' is no Field"),
+    ("an optional field is none", lambda: Schema(optional_fields={1: "a"}), "Schema: 'a' is no Field"),
+    ("schemas are nested too deeply", lambda: nested(61), r"schemas are nested more than 60 deep"),
     (
         "two names have one key in the JSON form",
         lambda: Schema(Field("AB", "int8"), Field("aB", "int8")),
@@ -96,6 +107,18 @@ WRONG: list[tuple[str, Callable[[], Schema], str]] = [
 def test_a_schema_is_refused_when(build: Callable[[], Schema], said: str) -> None:
     with pytest.raises(SchemaError, match=said):
         build()
+
+
+def test_what_may_be_nested_can_be_written_and_read() -> None:
+    """Deeper ones were taken and could not be written; of a few hundred Python itself had enough."""
+    schema = nested(60)
+    assert schema.decode(schema.encode(schema())) == schema()
+
+
+def test_a_schema_is_shown_as_it_is_made() -> None:
+    field = "Field(name='a', type='int8', nullable=False, default=..., about='')"
+    assert repr(Schema(optional_fields={1: Field("a", "int8")})) == f"Schema(optional_fields={{1: {field}}})"
+    assert repr(Schema(Field("a", "int8"), optional_fields={})) == f"Schema({field}, optional_fields={{}})"
 
 
 def test_a_schema_error_is_a_spec_error() -> None:

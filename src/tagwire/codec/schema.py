@@ -21,6 +21,7 @@ from tagwire.spec import Field as ModelField
 from tagwire.spec import FieldType, Message, Struct, Versions
 from tagwire.spec.defaults import implicit_default, parse_default
 from tagwire.spec.model import INTEGER_RANGES, PRIMITIVES, Absent
+from tagwire.spec.parse import MAX_NESTING
 from tagwire.spec.versions import NONE
 
 VERSION_0 = Versions(0, 0)
@@ -102,8 +103,10 @@ class Schema:
         return self.message_class.decode(data, 0)
 
     def __repr__(self) -> str:
-        optional = "" if self.optional_fields is None else f", optional_fields={dict(self.optional_fields)!r}"
-        return f"Schema({', '.join(map(repr, self.fields))}{optional})"
+        said = [*map(repr, self.fields)]
+        if self.optional_fields is not None:
+            said.append(f"optional_fields={dict(self.optional_fields)!r}")
+        return f"Schema({', '.join(said)})"
 
 
 class _Builder:
@@ -112,6 +115,7 @@ class _Builder:
         self.optional = VERSION_0 if schema.optional_fields is not None else NONE
         self.structs: dict[int, Struct] = {}
         self.names = {schema.name}
+        self.depth = 0
 
     def message(self) -> Message:
         root = Struct(self.schema.name, VERSION_0, self.fields(self.schema, self.schema.name))
@@ -134,6 +138,9 @@ class _Builder:
             raise SchemaError(
                 f"{path}: has optional fields inside a schema that has none: give it optional_fields={{}}"
             )
+        for field in (*schema.fields, *(field for _, field in schema.optional_fields or ())):
+            if not isinstance(field, Field):
+                raise SchemaError(f"{path}: {field!r} is no Field")
         taken: set[str] = set()
         tags: dict[int, str] = {}
         built = [self.field(field, path, taken, None) for field in schema.fields]
@@ -201,7 +208,11 @@ class _Builder:
             while name in self.names:
                 name, number = f"{stem}{number}", number + 1
             self.names.add(name)
+            if self.depth >= MAX_NESTING:
+                raise SchemaError(f"{path}: schemas are nested more than {MAX_NESTING} deep")
+            self.depth += 1
             fields = self.fields(schema, path)
+            self.depth -= 1
             self.structs[id(schema)] = Struct(name, VERSION_0, fields)
         return self.structs[id(schema)]
 
