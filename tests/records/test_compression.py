@@ -247,9 +247,12 @@ def test_an_uncompressed_payload_is_given_back_not_copied() -> None:
         ("gzip", 0, "level 0 is not in gzip's range 1..9"),
         ("lz4", 13, "level 13"),
         ("zstd", 23, "level 23"),
+        ("gzip", "5", "level '5' is not in gzip's range"),
+        ("zstd", 5.5, "level 5.5 is not in zstd's range"),
+        ("lz4", True, "level True is not in lz4's range"),
     ],
 )
-def test_a_wrong_codec_or_level_is_named(codec: str, level: int | None, error: str) -> None:
+def test_a_wrong_codec_or_level_is_named(codec: str, level: Any, error: str) -> None:
     with pytest.raises(ConfigError, match=error):
         records.compress(codec, b"", level)
 

@@ -197,6 +197,30 @@ def test_a_wrong_option_is_named_even_without_records(rows: list[Record], option
         records.write(rows, **options)
 
 
+@pytest.mark.parametrize(("base", "count"), [(-1, 1), (-5, 9), (2**63 - 1, 1), (2**63 - 2, 2), (2**63 - 5, 7)])
+@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}, {"magic": 1}])
+def test_a_batch_is_not_written_where_no_offset_is(base: int, count: int, options: dict[str, Any]) -> None:
+    """No reader would take it; message sets were refused already."""
+    rows = [Record(b"k", b"v")] * count
+    with pytest.raises(EncodeError, match=f"{count} offsets from {base} on are out of range"):
+        records.write(rows, base_offset=base, **options)
+    *_, last = records.read(records.write(rows, base_offset=2**63 - 1 - count, **options))
+    assert last.next_offset <= 2**63 - 1
+
+
+def test_an_option_that_there_is_none_of_is_named() -> None:
+    """A misspelt one was passed over: a topic stayed uncompressed."""
+    with pytest.raises(ConfigError, match=r"a batch has no option 'compresion'\. Did you mean 'compression'\?"):
+        records.write([Record(b"k", b"v")], compresion="zstd")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("horizon", [-1, 2**63])
+def test_a_delete_horizon_that_is_no_time_is_refused(horizon: int) -> None:
+    (batch,) = records.read(records.write([Record(b"k", None)]))
+    with pytest.raises(ConfigError, match=f"delete_horizon={horizon}: allowed is"):
+        records.rewrite(batch, batch.records(), delete_horizon=horizon)
+
+
 def test_a_header_field_out_of_range_is_refused() -> None:
     with pytest.raises(EncodeError, match="producer_epoch"):
         records.write([Record(None, None)], producer_epoch=1 << 15)

@@ -43,8 +43,8 @@ def codec_id(codec: str, level: int | None = None) -> int:
         if codec not in _LEVELS:
             raise ConfigError(f"compression {codec} takes no level, got {level}")
         low, high = _LEVELS[codec]
-        if not low <= level <= high:
-            raise ConfigError(f"compression level {level} is not in {codec}'s range {low}..{high}")
+        if isinstance(level, bool) or not isinstance(level, int) or not low <= level <= high:
+            raise ConfigError(f"compression level {level!r} is not in {codec}'s range {low}..{high}")
     return CODECS.index(codec)
 
 

@@ -27,10 +27,11 @@ from tagwire.records.batch import (
 )
 from tagwire.records.compression import CODECS, codec_id, compress
 from tagwire.records.memory_records import INT_HEADERS, check_dialect
-from tagwire.records.message_set import MessageEntry
+from tagwire.records.message_set import MAX_OFFSET, MessageEntry
 from tagwire.records.message_set_writer import SetFormat, write_message_set
 from tagwire.records.record import Record
 from tagwire.records.register import HeaderRegister
+from tagwire.suggestions import did_you_mean
 
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _MAX_SIZE = (1 << 31) - 1
@@ -77,15 +78,18 @@ class BatchOptions(TypedDict, total=False):
     register: HeaderRegister | None
 
 
+_OPTIONS = frozenset(BatchOptions.__annotations__)
+
+
 def write(records: Iterable[Record], **options: Unpack[BatchOptions]) -> bytes:
     """One record batch of `records`, in order; b"" for no records. `options` are `BatchOptions`.
 
     Of magic 0, 1 and the int-headers format: a message set, whose messages are wrapped in one if compressed, and each
     an entry of its own if not.
 
-    The records' own offsets are not looked at. Raises EncodeError naming the record that cannot be written, or when the
-    batch passes 2 GiB; ConfigError for an unknown compression, level, timestamp type or dialect, and for options that
-    the format has no room for or that contradict each other.
+    The records' own offsets are not looked at. Raises EncodeError naming the record that cannot be written, where an
+    offset would be none, or when the batch passes 2 GiB; ConfigError for an unknown option, compression, level,
+    timestamp type or dialect, and for options that the format has no room for or that contradict each other.
     """
     attributes = check(options)
     rows = list(records)
@@ -116,7 +120,7 @@ def rewrite(
     batch remains as an emptied one, and of a message set nothing.
 
     Raises EncodeError for a record that cannot be written or whose offset is not of the batch or not above the one
-    before; ConfigError for a wrong compression or level, and for a delete horizon of a message set.
+    before; ConfigError for a wrong compression or level, and for a delete horizon that is no time, or of a message set.
     """
     codec = codec_id(batch.compression if compression is None else compression, level)
     rows = list(records)
@@ -131,6 +135,8 @@ def rewrite(
         _check_zstd(codec, batch.magic)
         form = SetFormat(batch.magic, attributes, level, batch.register)
         return write_message_set(rows, offsets, form, as_read=True) if rows else b""
+    if delete_horizon is not None and not 0 <= delete_horizon < 1 << 63:
+        raise ConfigError(f"delete_horizon={delete_horizon}: allowed is 0..2^63-1 ms")
     payload, base_timestamp, greatest = bytearray(), -1, batch.max_timestamp
     if not rows:
         attributes &= ~(CODEC_MASK | DELETE_HORIZON)
@@ -168,6 +174,9 @@ def set_format(options: BatchOptions) -> SetFormat:
 
 def check(options: BatchOptions) -> int:
     """The attributes that `options` make. Raises ConfigError as `write` does."""
+    if not options.keys() <= _OPTIONS:
+        unknown = min(options.keys() - _OPTIONS)
+        raise ConfigError(f"a batch has no option {unknown!r}{did_you_mean(unknown, _OPTIONS)}")
     timestamp_type = options.get("timestamp_type", "CreateTime")
     if timestamp_type not in TIMESTAMP_TYPES:
         raise ConfigError(f"timestamp type {timestamp_type!r} is unknown; allowed: {', '.join(TIMESTAMP_TYPES)}")
@@ -267,6 +276,8 @@ def _head(
         HEADER.pack_into(header, 0, base_offset, size - PREFIX_SIZE, leader_epoch, 2, 0, attributes, *extent, *rest)
     except struct.error as error:
         raise EncodeError(f"a batch header cannot hold {_named(position, extent, rest)}: {error}") from None
+    if not 0 <= base_offset < MAX_OFFSET - extent[0]:
+        raise EncodeError(f"{extent[0] + 1} offsets from {base_offset} on are out of range")
     crc = checksum(stored, checksum(header[CRC_FROM:]))
     header[CRC_AT:CRC_FROM] = int(crc).to_bytes(4, "big")
     return bytes(header)
