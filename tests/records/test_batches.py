@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tagwire import records
-from tagwire.errors import CorruptRecordError
+from tagwire.errors import CorruptRecordError, EncodeError
 from tagwire.records import Record
 
 ROWS = [Record(b"k%d" % number, b"value %d" % number, timestamp=1000 + number) for number in range(3)]
@@ -73,6 +73,40 @@ def test_a_batch_is_placed_in_a_log_without_touching_its_checksum(kind: Callable
     assert (placed.base_offset, placed.last_offset, placed.partition_leader_epoch) == (9_000_000_000, 9_000_000_002, 42)
     assert (placed.producer_id, placed.producer_epoch, placed.base_sequence) == (7, 1, 5)
     assert list(placed.records())[2] == Record(b"k2", b"value 2", (), 1002, 9_000_000_002)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda batch: records.assign_offsets(batch, -1, 0), "offsets -1 to 1 are out of range"),
+        (lambda batch: records.assign_offsets(batch, 2**63 - 3, 0), "offsets 9223372036854775805 to"),
+        (lambda batch: records.assign_offsets(batch, 2**63, 0), "offsets 9223372036854775808 to"),
+        (lambda batch: records.assign_offsets(batch, 5, 2**31), "a batch header cannot hold 2147483648"),
+        (lambda batch: records.set_append_time(batch, 2**63), "a batch header cannot hold 9223372036854775808"),
+        (lambda batch: records.set_max_timestamp(batch, 2**63), "a batch header cannot hold 9223372036854775808"),
+        (lambda batch: records.set_producer(batch, 1, 2**15, 0, transactional=True), "cannot hold 1, 32768, 0"),
+    ],
+)
+def test_a_header_is_as_it_was_where_a_number_has_no_room_in_it(change: Callable[[bytearray], None], said: str) -> None:
+    """It was struct.error, behind which the batch was changed in part."""
+    batch = bytearray(records.write(ROWS))
+    with pytest.raises(EncodeError, match=said):
+        change(batch)
+    assert batch == records.write(ROWS)
+    records.assign_offsets(batch, 2**63 - 4, 0)
+    assert next(records.read(batch)).last_offset == 2**63 - 2
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_message_set_is_as_it_was_where_there_is_no_such_offset_or_time(codec: str) -> None:
+    rows = ROWS if codec == "gzip" else ROWS[:1]
+    made = records.write(rows, magic=1, compression=codec)
+    batch = bytearray(made)
+    with pytest.raises(EncodeError, match="are out of range"):
+        records.assign_offsets(batch, 2**63 - 1 - (len(rows) - 1), 0)
+    with pytest.raises(EncodeError, match="a batch header cannot hold"):
+        records.set_append_time(batch, 2**63)
+    assert batch == made
 
 
 def test_any_contiguous_bytes_are_read() -> None:

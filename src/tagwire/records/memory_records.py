@@ -9,10 +9,11 @@ holds is never guessed.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from struct import Struct
 
-from tagwire.errors import ConfigError, CorruptRecordError, UnsupportedVersionError
+from tagwire.errors import ConfigError, CorruptRecordError, EncodeError, UnsupportedVersionError
 from tagwire.kernel.checksum import checksum
 from tagwire.records.batch import (
     APPEND_TIME,
@@ -33,6 +34,7 @@ INT_HEADERS = "int-headers"
 DIALECTS = (None, INT_HEADERS)
 
 _INT64, _INT32, _CRC, _PRODUCER = Struct(">q"), Struct(">i"), Struct(">I"), Struct(">qhi")
+_LAST_DELTA_AT = 23
 _EPOCH_AT, _MESSAGE_CRC_AT, _MAX_TIMESTAMP_AT, _PRODUCER_AT = 12, 12, 35, 43
 _LOW_ATTRIBUTES_AT, _MESSAGE_ATTRIBUTES_AT = 22, 17
 
@@ -169,18 +171,25 @@ def assign_offsets(
     decompressed to learn how many offsets it takes; `max_decompressed` bounds that.
 
     Raises UnsupportedVersionError for a wrapper of magic 0: the offsets inside are absolute, so it must be written
-    anew; CorruptRecordError for a wrapper that cannot be read; ConfigError for an unknown dialect.
+    anew; CorruptRecordError for a wrapper that cannot be read; EncodeError for an offset or epoch that is none;
+    ConfigError for an unknown dialect. The batch is then as it was.
     """
     view = _writable(batch, dialect)
     entry = _entry(view, 0, dialect)
+    last = base_offset + (_INT32.unpack_from(view, _LAST_DELTA_AT)[0] if entry is None else 0)
+    if not 0 <= base_offset <= last < MAX_OFFSET:
+        raise EncodeError(f"offsets {base_offset} to {last} are out of range")
     if entry is None:
+        _put(_INT32, view, _EPOCH_AT, leader_epoch)
         _INT64.pack_into(batch, 0, base_offset)
-        _INT32.pack_into(batch, _EPOCH_AT, leader_epoch)
     elif entry.magic == 0 and entry.compression != "none":
         raise UnsupportedVersionError("compressed messages of magic 0 hold their offsets inside, and cannot be moved")
     else:
         entry.max_decompressed = max_decompressed
-        _INT64.pack_into(batch, 0, base_offset + entry.last_offset_delta)
+        last += entry.last_offset_delta
+        if last >= MAX_OFFSET:
+            raise EncodeError(f"offsets {base_offset} to {last} are out of range")
+        _INT64.pack_into(batch, 0, last)
 
 
 def set_append_time(
@@ -192,20 +201,21 @@ def set_append_time(
     give each of them that time. `rest`: what follows `batch` of the same record batch, of which `batch` may then be
     only the header.
 
-    Raises UnsupportedVersionError for magic 0, which has no timestamps; ConfigError for an unknown dialect.
+    Raises UnsupportedVersionError for magic 0, which has no timestamps; EncodeError for a time of more than 64 bits;
+    ConfigError for an unknown dialect. The batch is then as it was.
     """
     view = _writable(batch, dialect)
     if view[MAGIC_AT] == 2 and dialect is None:
+        _put(_INT64, view, _MAX_TIMESTAMP_AT, timestamp)
         batch[_LOW_ATTRIBUTES_AT] |= APPEND_TIME
-        _INT64.pack_into(batch, _MAX_TIMESTAMP_AT, timestamp)
         size = len(view) if len(rest) else PREFIX_SIZE + _INT32.unpack_from(view, 8)[0]
         _CRC.pack_into(batch, CRC_AT, checksum(rest, checksum(view[CRC_FROM:size])))
         return
     entry = MessageEntry(view, 0)
     if entry.magic == 0:
         raise UnsupportedVersionError("messages of magic 0 have no timestamp")
+    _put(_INT64, view, TIMESTAMP_AT, timestamp)
     batch[_MESSAGE_ATTRIBUTES_AT] |= APPEND_TIME
-    _INT64.pack_into(batch, TIMESTAMP_AT, timestamp)
     _CRC.pack_into(batch, _MESSAGE_CRC_AT, entry.checksum())
 
 
@@ -213,12 +223,13 @@ def set_max_timestamp(batch: bytearray | memoryview, timestamp: int) -> None:
     """Makes `timestamp` (ms) what the record batch that is all of `batch`, which must be writable, says is the greatest
     of its records. The checksum changes with it; the records stay as they are.
 
-    Raises CorruptRecordError for what is too short for a header, or of another magic.
+    Raises CorruptRecordError for what is too short for a header, or of another magic; EncodeError for a time of more
+    than 64 bits.
     """
     view = _writable(batch, None)
     if view[MAGIC_AT] != 2:
         raise CorruptRecordError(f"a message set of magic {view[MAGIC_AT]} has no header of a record batch")
-    _INT64.pack_into(view, _MAX_TIMESTAMP_AT, timestamp)
+    _put(_INT64, view, _MAX_TIMESTAMP_AT, timestamp)
     _CRC.pack_into(view, CRC_AT, checksum(view[CRC_FROM:]))
 
 
@@ -228,14 +239,23 @@ def set_producer(
     """Makes the record batch that is all of `batch`, which must be writable, one of a producer's, from `base_sequence`
     on. The checksum changes with it; the records stay as they are.
 
-    Raises CorruptRecordError for what is too short for a header, or of another magic.
+    Raises CorruptRecordError for what is too short for a header, or of another magic; EncodeError for a number that has
+    no room in it.
     """
     view = _writable(batch, None)
     if view[MAGIC_AT] != 2:
         raise CorruptRecordError(f"a message set of magic {view[MAGIC_AT]} has no producer")
+    _put(_PRODUCER, view, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     view[_LOW_ATTRIBUTES_AT] = view[_LOW_ATTRIBUTES_AT] & ~TRANSACTIONAL | (TRANSACTIONAL if transactional else 0)
-    _PRODUCER.pack_into(view, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     _CRC.pack_into(view, CRC_AT, checksum(view[CRC_FROM:]))
+
+
+def _put(form: Struct, view: memoryview, at: int, *numbers: int) -> None:
+    """Writes numbers into a header, or leaves it as it was: `pack_into` writes some of them before it raises."""
+    try:
+        view[at : at + form.size] = form.pack(*numbers)
+    except struct.error as error:
+        raise EncodeError(f"a batch header cannot hold {', '.join(map(str, numbers))}: {error}") from None
 
 
 def _writable(batch: bytearray | memoryview, dialect: str | None) -> memoryview:
