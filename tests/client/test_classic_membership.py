@@ -262,6 +262,24 @@ def test_after_a_session_without_a_heartbeat_partitions_are_lost_before_any_comm
     assert scene.driver.now() - held < 13
 
 
+def test_a_session_is_counted_from_the_heartbeat_and_not_from_its_late_response(scene: ClassicScene) -> None:
+    """The coordinator heard the one, and gives the partitions to others a session later."""
+    membership, handler = scene.member(session_timeout=20.0, heartbeat_interval=2.0)
+    scene.until(lambda: scene.settled(handler))
+    late, sent = Pending(), list[float]()
+
+    def answer_late(message: Any) -> Pending:
+        sent.append(scene.driver.now())
+        return late
+
+    scene.cluster.script("Heartbeat", answer_late, lambda message: Pending())
+    scene.until(lambda: bool(sent))
+    scene.members.pass_time(8)
+    late.settle(messages.HeartbeatResponse())
+    scene.until(lambda: not membership.holds_partitions, 30)
+    assert scene.driver.now() - sent[0] < 20.5
+
+
 def test_a_coordinator_that_is_silent_for_a_session_costs_the_partitions(scene: ClassicScene) -> None:
     membership, handler = scene.member(session_timeout=10.0)
     scene.until(lambda: scene.settled(handler))

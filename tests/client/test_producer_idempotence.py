@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from tagwire import messages, records
 from tagwire.client import Client, Producer, ProducerIdentity, TopicPartition
+from tagwire.client.network_client import NetworkClient
+from tagwire.client.transport import Transport
 from tagwire.errors import ConfigError, Error, KafkaError, TagwireError, UnsupportedVersionError
 
 from ..limits import wait_until
@@ -193,6 +195,42 @@ def test_a_batch_that_may_be_appended_whole_is_not_split(cluster: FakeCluster) -
         assert outcomes([producer.send("t", b"%d" % number) for number in range(4)]) == [False] * 4
         with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE"):
             producer.flush()
+    assert numbers(log) == list(range(4))
+
+
+def test_a_batch_may_be_appended_still_when_it_could_not_be_sent_again(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = cluster.topic("t")[0]
+    send, output, sent = NetworkClient.send, Transport.output, []
+    is_broken = False
+
+    def sent_in_vain(network: NetworkClient, connection: Any, message: Any, version: int) -> Any:
+        nonlocal is_broken
+        is_produced = isinstance(message, messages.ProduceRequest)
+        is_broken = is_produced and len(sent) == 1
+        pending = send(network, connection, message, version)
+        if is_produced:
+            sent.append(pending)
+        return pending
+
+    def taken(transport: Transport) -> memoryview:
+        nonlocal is_broken
+        if is_broken and transport.size:
+            is_broken = False
+            raise BrokenPipeError("the test lets it take nothing")
+        return output(transport)
+
+    monkeypatch.setattr(NetworkClient, "send", sent_in_vain)
+    monkeypatch.setattr(Transport, "output", taken)
+    cluster.script(
+        "Produce", stored_and_refused(cluster, Error.NOT_LEADER_OR_FOLLOWER), refusing(Error.MESSAGE_TOO_LARGE)
+    )
+    with Producer(cluster.bootstrap) as producer:
+        assert outcomes([producer.send("t", b"%d" % number) for number in range(4)]) == [False] * 4
+        with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE"):
+            producer.flush()
+    assert [pending.is_written for pending in sent] == [True, False, True]
     assert numbers(log) == list(range(4))
 
 

@@ -135,7 +135,7 @@ THIRD_THOUGHTS = (
         "a batch that may have been appended is thought new when it could not be sent the next time",
         ("duplicate", "nonmonotonic-send"),
         100,
-        "",
+        "tests/client/test_producer_idempotence.py::test_a_batch_may_be_appended_still_when_it_could_not_be_sent_again",
     ),
     Defect(
         "session-from-the-response",
@@ -149,7 +149,8 @@ THIRD_THOUGHTS = (
         "a member counts its session from the response to a heartbeat, and the coordinator from the heartbeat",
         ("two-owners", "fenced-commit", "group-offset-back"),
         100,
-        "",
+        "tests/client/test_classic_membership.py::"
+        "test_a_session_is_counted_from_the_heartbeat_and_not_from_its_late_response",
     ),
     Defect(
         "what-was-said-is-not-said-again",
