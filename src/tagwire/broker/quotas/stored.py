@@ -52,15 +52,11 @@ class ClientQuotas:
     Args:
         files, directory: where they are stored.
         executor: whose thread writes them.
-
-    Attributes:
-        changes: how often they have changed.
     """
 
     def __init__(self, files: Files, directory: Path, executor: Executor) -> None:
         empty: Quotas = {}
         self._stored = StoredDocument(files, directory / FILE, executor, empty, _read, _write)
-        self.changes = 0
 
     def load(self) -> None:
         """Read those that were stored. Raises StorageError: the file cannot be read, or holds something else."""
@@ -92,7 +88,6 @@ class ClientQuotas:
             return (before if after == before else after), None
 
         await self._stored.change(decide)
-        self.changes += 1
 
     def of_client(self, quota: str, user: str, client_id: str) -> tuple[str, str, float] | None:
         """Which quota counts for a client: whose use counts together, by user and client id, and the bound.
