@@ -31,7 +31,11 @@ FIELDS: dict[str, tuple[str, str]] = {
     "init_producer": ("kind acks transactional_id transaction_timeout", "producer_id epoch"),
     # One of another make has a transactional id, and leaves what it begins open for as long as it likes.
     "own": ("transactional_id producer_id transaction_timeout", ""),
-    "send": ("topic partition key name tombstone kind acks transaction source", "topic_id partition offset"),
+    # `client_id`, `bytes`: of one whose rate is bounded, under which it is, and how long the record's value is.
+    "send": (
+        "topic partition key name tombstone kind acks transaction source client_id bytes",
+        "topic_id partition offset",
+    ),
     "begin": ("transaction transactional_id", ""),
     "commit_transaction": ("transaction transactional_id", ""),
     "abort_transaction": ("transaction transactional_id", ""),
@@ -68,6 +72,16 @@ FIELDS: dict[str, tuple[str, str]] = {
     "delete_group_offsets": ("group partitions", ""),
     "delete_group": ("group", ""),
     "abort_producer": ("topic partition producer_id epoch", ""),
+    # Client quotas. `entity`: [[type, name], ...], where "" is the default; `quotas`: {name: limit}, None for none; of
+    # `describe_quotas`: [[entity, quotas], ...].
+    "alter_quotas": ("entity quotas", ""),
+    "describe_quotas": ("", "quotas"),
+    # What a client has been told at most, in milliseconds, when its work is over.
+    "throttled": ("client_id api most_ms", ""),
+    # So many bytes of values, which a client under a quota has written or read when nothing else was wrong. `bound`: in
+    # bytes a second, None where it has no quota; `ahead`: how many bytes may be on their way at once; `lifted`: after
+    # how many seconds the quota was taken away, None where it was not; `slack`: seconds that the way takes at most.
+    "took": ("client_id quota bound bytes ahead lifted slack", ""),
     # The exactly-once sink: `rows` are names of records, as the source gave them for this micro-batch of a query.
     # `is_disturbed`: whether its driver may be stopped meanwhile. `age`: of what is decided, since it was prepared.
     "sink_batch": ("sink query batch topic rows driver transaction_timeout is_disturbed", ""),

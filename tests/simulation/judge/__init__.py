@@ -21,6 +21,7 @@ from tests.simulation.judge import (
     log_audits,
     logs,
     progress,
+    quotas,
     reads,
     refusals,
     resources,
@@ -535,6 +536,34 @@ RULES = (
         "attempts have transactional ids of their own",
         sinks.stalled,
         ("sink-stalled",),
+    ),
+    Rule(
+        "A quota that was acknowledged is there, after kill -9 and a power failure too",
+        "broker.md#quotas",
+        "`StoredDocument`: on the disk before it is adopted and answered",
+        quotas.kept,
+        ("quota-lost",),
+    ),
+    Rule(
+        "A client takes no more than its quota allows, but for about ten seconds of it at once",
+        "broker.md#quotas",
+        "`Throttles` measure each client, and mute its connection for as long as it was told",
+        quotas.exceeded,
+        ("quota-exceeded",),
+    ),
+    Rule(
+        "A client takes what its quota allows, and goes on soon when that is lifted; others are not slow",
+        "broker.md#quotas",
+        "a muted connection is read on when its time is over; a client that is to wait sends nothing meanwhile",
+        quotas.goes_on,
+        ("held-by-quota",),
+    ),
+    Rule(
+        "Nobody is throttled who has no quota",
+        "broker.md#quotas",
+        "`ClientQuotas.of_client` finds the quota that counts, and each user and client id has a meter of its own",
+        quotas.throttled_for_nothing,
+        ("throttled-for-nothing",),
     ),
 )
 

@@ -22,6 +22,8 @@ BOUNDED = (
     "RequestLog._totals",
     "FetchSessions._sessions",  # until another one takes the place of one that nobody uses: so many at most
     "FetchSession.partitions",
+    "Meters._meters",  # of clients that have, or had, a quota: so many at most
+    "Rate._samples",
     "PartitionLog._unsynced",  # of the segments that are there: with fsync=never all since the start
 )
 """What a restart forgets, and is nobody's leak: it cannot grow without an end."""
@@ -40,8 +42,10 @@ PAST = (
     "RequestTotal",
     "Sent",
     "TimeIndex",
+    "TokenBucket",
     "Topics.version",
     "VisibleEnd",
+    "_Sample",
 )
 """Classes and attributes whose numbers tell what has been, and take no room."""
 

@@ -7,6 +7,7 @@ from tests.simulation.stories import (
     logs,
     others,
     progress,
+    quotas,
     reads,
     sinks,
     staying,
@@ -16,5 +17,5 @@ from tests.simulation.stories import (
 from tests.simulation.stories.telling import BOTH, INNOCENT, PLANTED, Story, Telling
 
 __all__ = ["BOTH", "INNOCENT", "PLANTED", "Story", "Telling"]
-__all__ += ["audits", "compaction", "groups", "logs", "others", "progress", "reads", "sinks", "staying"]
-__all__ += ["transactions", "writes"]
+__all__ += ["audits", "compaction", "groups", "logs", "others", "progress", "quotas", "reads", "sinks"]
+__all__ += ["staying", "transactions", "writes"]

@@ -64,6 +64,8 @@ class Consuming(Actor):
                 elif not self.spec["auto_commit"] and not records:  # it has caught up
                     await self.commit(consumer)
             self.is_done = True
+            measured = consumer.metrics()["consumer-fetch-manager-metrics"]
+            self.note_throttled(self.process, "Fetch", measured["fetch-throttle-time-max"])
         finally:
             await self.close(consumer)
 

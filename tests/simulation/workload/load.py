@@ -13,6 +13,7 @@ from tagwire.client.aio import AsyncAdmin
 from tagwire.errors import Error, KafkaError
 from tests.simulation.history import History
 from tests.simulation.workload.administering import Administering
+from tests.simulation.workload.altering import Altered, Altering
 from tests.simulation.workload.blocking import ConsumingInThread, ProducingInThreads
 from tests.simulation.workload.consuming import Consuming
 from tests.simulation.workload.cut_off import CutOff
@@ -21,6 +22,7 @@ from tests.simulation.workload.final_reading import FinalReading
 from tests.simulation.workload.foreign import Foreign
 from tests.simulation.workload.foreign_abiding import Abides, Abiding
 from tests.simulation.workload.foreign_administrators import ForeignAdministrators
+from tests.simulation.workload.foreign_bounded import ForeignBounded
 from tests.simulation.workload.foreign_followers import ForeignFollowers
 from tests.simulation.workload.foreign_idle import ForeignIdle
 from tests.simulation.workload.foreign_members import ForeignMembers
@@ -33,10 +35,12 @@ from tests.simulation.workload.foreign_refused import ForeignRefused
 from tests.simulation.workload.foreign_waiting import ForeignWaiting
 from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.going_back import GoingBack
+from tests.simulation.workload.limiting import Bounded, Limiting
 from tests.simulation.workload.listening import Listening
 from tests.simulation.workload.meanwhile import Meanwhile
 from tests.simulation.workload.moving import Moving
 from tests.simulation.workload.nemesis import Faults, Nemesis
+from tests.simulation.workload.planned_quotas import TOPIC
 from tests.simulation.workload.producing import Producing
 from tests.simulation.workload.querying import Querying
 from tests.simulation.workload.refusing import Refusing, Waiting
@@ -65,6 +69,8 @@ KINDS: dict[str, type[Actor]] = {
     "sink": Sinking,
     "threads": ProducingInThreads,
     "thread-consumer": ConsumingInThread,
+    "limiter": Limiting,
+    "bounded": Bounded,
 }
 """The actors of a plan, by the kind that its entries have."""
 
@@ -82,6 +88,13 @@ MEANWHILE = 0.5
 """In how many it is looked at what groups commit while something else becomes of it."""
 QUERIES = 0.4
 """In how many a query with the exactly-once sink runs when all else is over: it takes its time, too."""
+
+
+ALTERED = 0.4
+"""In how many runs without quotas it is looked at what administrators do."""
+
+BOUNDED = 0.2
+"""In how many of them clients are bounded when all else is over."""
 
 SET_BACK_S = 60.0
 SLOW_S = 0.2
@@ -181,6 +194,9 @@ def run(plan: Spec, host: Host, history: History) -> None:
         _ended(host.start("cut-off", cut_off.main), "cut-off", history, 10 * PATIENCE)
         if stage.random("querying").random() < QUERIES and (release is None or release >= "3.3"):
             done("querying", Querying, at=0.0)
+    altering, alters = Altering(stage, {"name": "altering"}, partial(_broken, host, history)), _chance(stage, ALTERED)
+    if host.has_upkeep and alters and plan["cluster"]["fsync"] == "batch":
+        _ended(host.start("altering", altering.main), "altering", history, 10 * PATIENCE)
     abiding = Abiding(stage, {"name": "abiding"})
     if host.has_upkeep and plan["cluster"]["fsync"] == "batch":
         _ended(host.start("abiding", abiding.main), "abiding", history, 10 * PATIENCE)
@@ -190,6 +206,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
     _ended(host.start("last", last.main), "last", history, PATIENCE)
     abides = Abides(stage, {"name": "abides"}, abiding)
     _ended(host.start("abides", abides.main), "abides", history, 10 * PATIENCE)
+    altered = Altered(stage, {"name": "altered"}, altering)
+    _ended(host.start("altered", altered.main), "altered", history, 10 * PATIENCE)
     done("remembering-after", Remembering, moment="after")
     done("resending-after", Resending)
     done("final", FinalReading)
@@ -206,6 +224,8 @@ def run(plan: Spec, host: Host, history: History) -> None:
         done("foreign-waiting", ForeignWaiting)
         done("foreign-readers", ForeignReaders)
         done("foreign-administrators", ForeignAdministrators)
+        if _chance(stage, BOUNDED):
+            done("foreign-bounded", ForeignBounded, most_connections=plan["cluster"]["settings"].get("max_connections"))
         if stage.random("tidying-young").random() < TIDIES:
             done("tidying-young", TidyingYoung)
         reader = ForeignOffline(stage, {"name": "foreign-offline"}, partial(_broken, host, history))
@@ -244,6 +264,11 @@ def run(plan: Spec, host: Host, history: History) -> None:
             _move_written(host, stage, start)
         if end is not None:
             end()
+
+
+def _chance(stage: Stage, share: float) -> bool:
+    """Whether quotas and administrators are looked at: in each run that has a limiter, and in a share of the others."""
+    return TOPIC in stage.topics or stage.random("altering").random() < share
 
 
 def _jump(host: Host, seconds: float) -> None:

@@ -14,6 +14,7 @@ from tests.simulation.workload.close_ups import close_up
 from tests.simulation.workload.encounters import encounters
 from tests.simulation.workload.planned_actors import admin, group, movers, producer, sinks, transactions
 from tests.simulation.workload.planned_faults import RELEASES, faults
+from tests.simulation.workload.planned_quotas import with_quotas
 from tests.simulation.workload.stage import Spec
 from tests.simulation.workload.stragglers import stragglers
 
@@ -25,6 +26,7 @@ def plan(seed: int) -> Spec:
     """The plan of a seed: seed, duration and settle (seconds), cluster, topics, actors, nemesis; last: what befalls
     the broker once more when everybody has gone, before what there is is read."""
     drawn = calm(seed) or stragglers(seed) or encounters(seed) or close_up(seed) or _of_everything(seed)
+    drawn = with_quotas(seed, drawn)
     return {"seed": seed, "settle": SETTLE, **drawn, "cluster": drawn["cluster"] | _coordinators(seed)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tagwire.client.aio import AsyncDelivery, AsyncProducer
@@ -30,6 +30,9 @@ class Producing(Actor):
     waiting = 0
     """How many records it has sent of which nobody knows yet."""
 
+    told_along: Mapping[str, Any] = {}
+    """What the history tells of each of its records besides."""
+
     def __init__(self, stage: Stage, spec: Spec) -> None:
         super().__init__(stage, spec)
         self.deliveries: list[AsyncDelivery] = []  # of what was sent since it has flushed last
@@ -46,12 +49,16 @@ class Producing(Actor):
             "max_block": spec["max_block"],
         }
 
+    def properties(self) -> dict[str, Any]:
+        """Of which its client is made."""
+        return self.stage.properties(self.process, self.spec["request_timeout"])
+
     async def live(self) -> None:
         self.kind = IDEMPOTENT if self.spec["idempotence"] else PLAIN
         self.sent = self.waiting = 0
         self.deliveries.clear()
         is_renewed = False
-        producer = AsyncProducer(self.stage.properties(self.process, self.spec["request_timeout"]), **self.options())
+        producer = AsyncProducer(self.properties(), **self.options())
         try:
             await self.noted("init_producer", {"kind": self.kind, "acks": self.spec["acks"]}, _nothing)
             while self.is_loading and self.sent < self.spec["records"] and not is_renewed:
@@ -64,6 +71,8 @@ class Producing(Actor):
             self.is_done = not is_renewed
             await self.flush(producer)
             self._look_for_room(producer)
+            measured = producer.metrics()["producer-metrics"]
+            self.note_throttled(self.properties()["client.id"], "Produce", measured["produce-throttle-time-max"])
         finally:
             await producer.close(self.spec["timeout"] + 5)
 
@@ -130,6 +139,7 @@ class Producing(Actor):
             acks=self.spec["acks"],
             transaction=self.transaction,
             **({} if source is None else {"source": source}),
+            **self.told_along,
         )
 
         def done(delivery: AsyncDelivery) -> None:

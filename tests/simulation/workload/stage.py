@@ -152,6 +152,10 @@ class Actor:
         """What is never right, whatever the judge thinks of the rest."""
         self.history.note(self.process, "logged", logger="workload", level="ERROR", message=message, error=error)
 
+    def note_throttled(self, client_id: str, api: str, most_ms: float | None) -> None:
+        """For how long a client was to wait at most, as its metrics have it: None where it was told nothing."""
+        self.history.note(self.process, "throttled", client_id=client_id, api=api, most_ms=most_ms or 0.0)
+
     # Time ----------------------------------------------------------------------------------------------------------
 
     @property
