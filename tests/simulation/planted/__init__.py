@@ -19,6 +19,7 @@ from .fourth_thoughts import FOURTH_THOUGHTS
 from .fourth_thoughts_of_clients import FOURTH_THOUGHTS_OF_CLIENTS
 from .leaders_and_coordinators import LEADERS_AND_COORDINATORS
 from .mutants import PREFIX, mutant
+from .quotas_and_administration import QUOTAS_AND_ADMINISTRATION
 from .records_and_rpc import RECORDS_AND_RPC
 from .second_thoughts import SECOND_THOUGHTS
 from .slips_of_the_broker import SLIPS_OF_THE_BROKER
@@ -43,6 +44,7 @@ _ROOMS = (
     AS_THEY_WERE,
     FOURTH_THOUGHTS,
     FOURTH_THOUGHTS_OF_CLIENTS,
+    QUOTAS_AND_ADMINISTRATION,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}
