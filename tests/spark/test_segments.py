@@ -14,7 +14,7 @@ from tagwire.broker import Broker
 from tagwire.client import Admin, Producer
 from tagwire.errors import ConfigError, CorruptRecordError, StorageError
 from tagwire.partitions import TopicPartition
-from tagwire.records import Record, rewrite, write
+from tagwire.records import Record, rewrite, write, write_end_transaction
 from tagwire.records import read as read_batches
 from tagwire.records.files.checkpoints import format_offsets
 from tagwire.records.files.producer_snapshot import format_producer_snapshot
@@ -245,6 +245,41 @@ def test_aborted_records_are_known_by_their_markers_where_a_broker_would_make_th
         index.unlink()
         first.with_suffix(".index").unlink()
     assert committed_offsets(log.path) == [0, 4]
+
+
+def test_what_was_open_at_an_older_snapshot_is_not_open_where_a_newer_one_says_so(tmp_path):
+    """The older one is gone by where an index was lost; of the transaction compaction has left nothing, nor its end."""
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(1)
+    opened = log.next
+    log.append([Record(b"k", b"v")])  # what came in place of its only record
+    log.roll()
+    held = {"producer_id": 7, "last_offset": opened, "current_txn_first_offset": opened}
+    entry = messages.ProducerSnapshot.ProducerEntry(**held)
+    for entries in ([entry], []):
+        snapshot = format_producer_snapshot(messages.ProducerSnapshot(producer_entries=entries))
+        log.segment.with_suffix(".snapshot").write_bytes(snapshot)
+        log.numbered(1)
+        log.numbered(1)
+        log.roll()
+    log.numbered(1)
+    (log.path / f"{opened + 1:020}.index").unlink()
+    assert committed_offsets(log.path) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_an_end_that_compaction_has_emptied_is_one(tmp_path):
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(1)
+    entry = messages.ProducerSnapshot.ProducerEntry(producer_id=7, last_offset=0, current_txn_first_offset=0)
+    snapshot = format_producer_snapshot(messages.ProducerSnapshot(producer_entries=[entry]))
+    (log.path / f"{1:020}.snapshot").write_bytes(snapshot)
+    end = write_end_transaction(
+        commit=False, producer_id=7, base_offset=1, coordinator_epoch=0, producer_epoch=0, timestamp=NOON
+    )
+    (batch,) = read_batches(end)
+    log.append_bytes(rewrite(batch, []))
+    log.numbered(1)
+    assert committed_offsets(log.path) == [0, 2]
 
 
 def test_a_first_message_that_shrinks_a_hundredfold_is_among_the_committed(tmp_path):

@@ -41,21 +41,29 @@ def transactions_of(log: PartitionLog, *, drop: bool) -> Transactions:
     """
     found, sound = _indexed(log)
     aborted = {(each.producer_id, each.last_offset): each for each in found}
-    first, opened = _snapshot(log, sound)
+    newest, open_there = _snapshot(log, _END)
+    first, opened = (newest, open_there) if newest <= sound else _snapshot(log, sound)
     for file, following in zip(log.files, (*log.files[1:], None)):
         if following is not None and following.base_offset <= first:
             continue
         for header, batch in headers(file, 0, file.size, drop=drop):
             producer, last = header.producer_id, header.last_offset
-            # Compaction has emptied what has none: its transaction has ended, and its marker may be gone.
-            if last < first or not header.is_transactional or not header.count:
+            if last < first or not header.is_transactional:
                 continue
-            if not header.is_control:
+            if header.base_offset >= newest > first:
+                # Compaction may have taken markers since the older snapshot was: the newest tells what is open.
+                first, opened = newest, open_there
+            if not header.count:
+                # Compaction has emptied it: its transaction has ended, and its marker may be gone, or be this.
+                if header.is_control:
+                    opened.pop(producer, None)
+            elif not header.is_control:
                 opened.setdefault(producer, header.base_offset)
             elif (end := _end(batch, drop=drop)) is not None:
                 begun = opened.pop(producer, None)
                 if end == _ABORT and begun is not None:
                     aborted.setdefault((producer, last), AbortedTransaction(producer, begun, last, -1))
+    opened = open_there if first < newest else opened
     return Transactions(min(opened.values(), default=None), tuple(aborted.values()))
 
 
