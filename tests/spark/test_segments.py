@@ -247,6 +247,20 @@ def test_aborted_records_are_known_by_their_markers_where_a_broker_would_make_th
     assert committed_offsets(log.path) == [0, 4]
 
 
+@pytest.mark.parametrize("size", ["1", "1000000"])
+def test_where_broken_batches_are_left_out_a_broken_marker_hides_no_later_transaction(tmp_path, size):
+    log = LogDirectory(tmp_path, "t-0")
+    aborted = log.numbered(1, **transactional(7))
+    place = log.segment.stat().st_size
+    log.end_transaction(7, aborted, commit=False)
+    data = bytearray(log.segment.read_bytes())
+    data[place + 20] ^= 1
+    log.segment.write_bytes(data)
+    for _ in range(2):
+        log.end_transaction(7, log.numbered(1, **transactional(7)), commit=True)
+    assert offsets_alone(log.path, isolation="read_committed", broken="skip", maxPartitionBytes=size) == [2, 4]
+
+
 def test_what_was_open_at_an_older_snapshot_is_not_open_where_a_newer_one_says_so(tmp_path):
     """The older one is gone by where an index was lost; of the transaction compaction has left nothing, nor its end."""
     log = LogDirectory(tmp_path, "t-0")

@@ -116,7 +116,7 @@ def read_records(split: FileSplit, wanted: RecordSelection) -> Iterator[pa.Recor
 def _hiding(chunk: Chunk, aborted: Iterable[AbortedTransaction]) -> AbortedTransactions:
     """Those aborted transactions whose markers are not before the chunk: a producer's later records are good again."""
     first = int.from_bytes(chunk.data[:8], "big", signed=True)
-    return AbortedTransactions((each.producer_id, each.first_offset) for each in aborted if each.last_offset >= first)
+    return AbortedTransactions(each[:3] for each in aborted if each.last_offset >= first)
 
 
 def _decoded(
