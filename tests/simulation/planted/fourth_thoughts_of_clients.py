@@ -19,22 +19,6 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         "test_what_was_not_even_sent_with_version_2_has_the_numbers_go_on_from_version_1",
     ),
     Defect(
-        "adds-to-what-has-ended",
-        (
-            Edit(
-                f"{_TRANSACTIONS}.add_partitions",
-                "            if self.abort_reason is not None:"
-                "  # the transaction may have ended meanwhile: this would begin another\n"
-                "                raise self.abort_reason\n",
-                "",
-            ),
-        ),
-        "a producer that aborts adds a partition when that is over: that begins a transaction which nobody ends",
-        ("stuck-transaction", "stable-stands-still", "fenced-by-nobody", "failed-for-nothing", "owner-forgotten"),
-        300,
-        "",
-    ),
-    Defect(
         "half-of-it-is-flushed",
         (
             Edit(

@@ -85,7 +85,8 @@ def stored_together(random: Random, duration: float) -> Spec:
     own = {"records": 3, "count": 60, "pace": random.choice([0.05, 0.3, 0.5]), "forsake": 0.0, "doze": 0.0}
     actors = _of_ids(random, topics, duration, random.randint(3, 6), own)
     steps = random.choice((power_amid(random, duration, DECIDED), _power(random, duration)))
-    slow = {"latency": random.choice([0.02, 0.1, 0.2]), "chance": 1.0, "part": "__transaction_state"}
+    slow = {"latency": random.choice([0.02, 0.1, 0.2]), "chance": 1.0}
+    slow["part"] = random.choice(["__transaction_state", "topic-", ""])
     steps.append({"at": 0.1, "kind": "disk_slow", "seconds": duration, **slow})
     cluster = small_cluster(random) | {"fsync": random.choice(["interval", "batch"])}
     cluster["upkeep"] |= SELDOM

@@ -258,7 +258,7 @@ class TransactionManager(NonIdempotent):
 
     async def add_partitions(self, partitions: list[TopicPartition], deadline: float) -> None:
         async with self._turn:
-            if self.abort_reason is not None:  # the transaction may have ended meanwhile: this would begin another
+            if self.abort_reason is not None:  # what is aborted needs no other partition
                 raise self.abort_reason
             try:
                 await self._add(partitions, deadline)
