@@ -10,7 +10,7 @@ from tagwire.errors import TagwireError
 from tests.simulation.workload.producing import Producing
 from tests.simulation.workload.stage import Actor, Spec, Stage, always, is_refusal
 
-BYTES_A_SECOND = (300, 600, 3000)
+BYTES_A_SECOND = (300, 400, 800)
 """What those may write whose rate is bounded; each of them would write much more."""
 
 
