@@ -125,6 +125,20 @@ FIELDS: dict[str, tuple[str, str]] = {
     "final_log": ("topic topic_id partition", "log_start batches end stable listed producers aborted epochs"),
     # What a request was answered that is to be refused: `answers` are names of errors, or numbers; `about`: what it is.
     "probe": ("node api about answers", "answer"),
+    # ACLs: [type, name, pattern, principal, host, operation, permission], by their numbers; of filters None is all of
+    # them. `deleted`: what they meant.
+    "create_acls": ("acls", ""),
+    "delete_acls": ("filters", "deleted"),
+    "describe_acls": ("", "acls"),
+    # A user's secret by its number, None for a user who is deleted; `answer`: whether they came in.
+    "set_user": ("user secret", ""),
+    "logged_in": ("user secret", "answer"),
+    # What a user was answered. `needs`: [[alternatives, error], ...], in which order they are asked for: what the user
+    # has to be allowed one of, each [operation, type, name], None for any name, and what is said where they are not;
+    # `answers`: what is said to who is allowed all of it.
+    "asked": ("user node api about needs answers", "answer"),
+    # Of which names a user was told; `among`: [[name, alternatives], ...].
+    "listed": ("user node api about needs among", "shown"),
     # When nobody asks for anything: `offsets`: [[group, topic, partition, offset], ...]; `transactions`:
     # [[transactional_id, producer_id, epoch, state], ...], None where brokers do not say; `producers`: [[topic,
     # partition, producer_id, epoch, last sequence], ...], likewise; `moment`: before or after the last restart, or

@@ -9,12 +9,14 @@ from typing import Any, Final, cast
 from tagwire.broker import scheduler
 from tagwire.broker.registry import load_handlers
 from tagwire.broker.topic import INTERNAL
+from tagwire.rpc import scram
 from tagwire.spark.sink import driver
 
 from .history import History
 from .lagging import older
 from .outcome import Plan
 from .workload import Running
+from .workload.guards import settings
 from .workload.nemesis import End
 from .world.brokers import BrokerProcess
 from .world.disk import DiskFault
@@ -32,6 +34,9 @@ START_S: Final = 5.0
 """How long nothing else is done while a broker starts: on a slow disk it takes long, until the disk is well again."""
 DEED_LOOK_S: Final = 1.0
 """How soon it is seen that the end of a cluster has cut a deed short, which then never ends."""
+
+UNTOLD: Final = ("port", "data_dir", "fsync", "users")
+"""Of a broker's options, which no history has."""
 
 for _ in load_handlers():  # before any world: a seed is told the same as the first of its process and as the fiftieth
     pass
@@ -65,11 +70,14 @@ class SimulatedHost:
             as_release=cluster["as_release"],
             requests_kept=100,
             **cluster["settings"],
+            **(settings(cluster["guards"]["mechanism"]) if "guards" in cluster else {}),
         )
         for name, seconds in cluster.get("upkeep", {}).items():  # a broker that starts reads them
             setattr(scheduler, name, seconds)
         for configs in INTERNAL.values():  # of this process alone, which is a world's
             cast("dict[str, str | None]", configs).update(cluster.get("coordinators", {}))
+        # Of whom nobody knows something is drawn when the module is imported, outside of any world.
+        scram._UNKNOWN_USERS = bytes(32)  # type: ignore[misc]
         self._starting: int | None = None
         self._start_began = 0.0
         self.bootstrap = self.brokers.bootstrap
@@ -112,8 +120,8 @@ class SimulatedHost:
         return is_ready or not self.brokers.is_running
 
     def _begin_start(self) -> None:
-        release, settings = self.brokers.options["as_release"], self.brokers.options
-        told = {name: settings[name] for name in sorted(settings) if name not in ("port", "data_dir", "fsync")}
+        release, options = self.brokers.options["as_release"], self.brokers.options
+        told = {name: options[name] for name in sorted(options) if name not in UNTOLD}
         if self._starting is not None:  # it was killed before it listened
             self.history.info(self._starting)
         self._starting = self.history.invoke(

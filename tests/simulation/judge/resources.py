@@ -24,11 +24,15 @@ BOUNDED = (
     "FetchSession.partitions",
     "Meters._meters",  # of clients that have, or had, a quota: so many at most
     "Rate._samples",
+    "AclIndex._of_any",  # until an ACL comes or goes: so many at most
+    "ScramUsers._made",  # of the users that the settings name, when they first come in
+    "ScramUsers._shapes",
     "PartitionLog._unsynced",  # of the segments that are there: with fsync=never all since the start
 )
 """What a restart forgets, and is nobody's leak: it cannot grow without an end."""
 
 PAST = (
+    "Authorizer.version",
     "Coordinated.timer_ms",
     "FetchPartition",
     "FetchSession",
@@ -40,6 +44,7 @@ PAST = (
     "PartitionLog._published_bytes",
     "Producer",
     "RequestTotal",
+    "ScramCredential",
     "Sent",
     "TimeIndex",
     "TokenBucket",

@@ -4,6 +4,7 @@ from tests.simulation.stories import (
     audits,
     compaction,
     groups,
+    guards,
     logs,
     others,
     progress,
@@ -17,5 +18,5 @@ from tests.simulation.stories import (
 from tests.simulation.stories.telling import BOTH, INNOCENT, PLANTED, Story, Telling
 
 __all__ = ["BOTH", "INNOCENT", "PLANTED", "Story", "Telling"]
-__all__ += ["audits", "compaction", "groups", "logs", "others", "progress", "quotas", "reads", "sinks"]
+__all__ += ["audits", "compaction", "groups", "guards", "logs", "others", "progress", "quotas", "reads", "sinks"]
 __all__ += ["staying", "transactions", "writes"]

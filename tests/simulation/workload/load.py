@@ -24,6 +24,7 @@ from tests.simulation.workload.foreign_abiding import Abides, Abiding
 from tests.simulation.workload.foreign_administrators import ForeignAdministrators
 from tests.simulation.workload.foreign_bounded import ForeignBounded
 from tests.simulation.workload.foreign_followers import ForeignFollowers
+from tests.simulation.workload.foreign_guarded import Changing, Guarded, Guarding, Opening, Superuser
 from tests.simulation.workload.foreign_idle import ForeignIdle
 from tests.simulation.workload.foreign_members import ForeignMembers
 from tests.simulation.workload.foreign_offline import ForeignOffline
@@ -35,6 +36,7 @@ from tests.simulation.workload.foreign_refused import ForeignRefused
 from tests.simulation.workload.foreign_waiting import ForeignWaiting
 from tests.simulation.workload.forsaking import Forsaking, Racing
 from tests.simulation.workload.going_back import GoingBack
+from tests.simulation.workload.guarded_plans import amid_changes
 from tests.simulation.workload.limiting import Bounded, Limiting
 from tests.simulation.workload.listening import Listening
 from tests.simulation.workload.meanwhile import Meanwhile
@@ -101,6 +103,15 @@ SLOW_S = 0.2
 KILLED = {"at": 0.0, "kind": "broker_kill", "seconds": 1.0}
 COORDINATORS = ("__consumer_offsets", "__transaction_state")
 
+GUARD_ROUNDS = 5
+"""How often a broker ends while it is changed who may do what."""
+
+SLOWLY = 0.4
+"""In how many of those what is changed is stored slowly."""
+
+OF_GUARDS = ("tagwire-acls", "tagwire-acls", "tagwire-scram")
+"""What files are called in which that is kept."""
+
 BEGUN_S = 1.0
 """By then, and a round trip, a request that was begun is with the broker."""
 
@@ -142,6 +153,9 @@ def run(plan: Spec, host: Host, history: History) -> None:
     """Runs a plan, whole, and notes it in `history`. It takes the plan's `duration`, its `settle`, and what reading at
     the end does."""
     stage = Stage(plan, host.bootstrap, history, host.round_trip_s, host.spikes_s)
+    if stage.guards is not None:
+        opening = Opening(stage, {"name": "opening"}, [], {})
+        _ended(host.start("opening", opening.main), "opening", history, PATIENCE)
     _ended(host.start("setup", _SetUp(stage, {"name": "setup"}).main), "setup", history, PATIENCE)
     running: dict[str, Running] = {}
 
@@ -176,6 +190,10 @@ def run(plan: Spec, host: Host, history: History) -> None:
     stage.phase = Phase.OVER
     for spec in plan["actors"]:
         _ended(running[spec["name"]], spec["name"], history, KINDS[spec["kind"]].patience)
+    if stage.guards is not None and stage.guards["alone"]:
+        _guard(host, stage, start)
+        done("final", FinalReading)
+        return
     if host.has_upkeep:
         compacted = plan["cluster"].get("upkeep", {}).get("COMPACTION_EVERY_S", 0.0) + COMPACTION_S
         done("storing", Storing, compacted=compacted)
@@ -264,6 +282,38 @@ def run(plan: Spec, host: Host, history: History) -> None:
             _move_written(host, stage, start)
         if end is not None:
             end()
+        if stage.guards is not None:
+            _guard(host, stage, start)
+
+
+def _guard(host: Host, stage: Stage, start: Callable[[str], None]) -> None:
+    """Lets it be changed who may do what, and the broker end amid that, and looks what holds."""
+    random = stage.random("guards")
+    known: list[list[object]] = []
+    secrets: dict[str, list[int]] = {}
+
+    def begun(name: str, kind: type[Superuser], **spec: object) -> Running:
+        return host.start(name, kind(stage, {"name": name, **spec}, known, secrets).main)
+
+    def over(name: str, running: Running) -> None:
+        _ended(running, name, stage.history, 10 * PATIENCE)
+
+    over("guarding", begun("guarding", Guarding, rounds=6, requests=10))
+    for number in range(1, GUARD_ROUNDS + 1):
+        part = random.choice(OF_GUARDS)
+        slow = None
+        if random.random() < SLOWLY:
+            slow = host.faults.begin("disk_slow", latency=SLOW_S, chance=1.0, part=part)
+        name = f"changing-{number}"
+        changing = begun(name, Changing, changes=40, users=0.7 if part == OF_GUARDS[-1] else 0.1)
+        step = amid_changes(random, part, host.round_trip_s)
+        nemesis = Nemesis([step], host.faults, stage, start)
+        over(f"guard-nemesis-{number}", host.start(f"guard-nemesis-{number}", nemesis.main))
+        over(name, changing)
+        if slow is not None:
+            slow()
+        name = f"guarded-{number}"
+        over(name, begun(name, Guarded, requests=10))
 
 
 def _chance(stage: Stage, share: float) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from tests.simulation.workload.calm import calm
 from tests.simulation.workload.close_ups import close_up
 from tests.simulation.workload.encounters import encounters
+from tests.simulation.workload.guarded_plans import guarded, guards
 from tests.simulation.workload.planned_actors import admin, group, movers, producer, sinks, transactions
 from tests.simulation.workload.planned_faults import RELEASES, faults
 from tests.simulation.workload.planned_quotas import with_quotas
@@ -25,9 +26,13 @@ LAST = ([], ["broker_kill"], ["broker_power"], ["broker_stop"])
 def plan(seed: int) -> Spec:
     """The plan of a seed: seed, duration and settle (seconds), cluster, topics, actors, nemesis; last: what befalls
     the broker once more when everybody has gone, before what there is is read."""
-    drawn = calm(seed) or stragglers(seed) or encounters(seed) or close_up(seed) or _of_everything(seed)
-    drawn = with_quotas(seed, drawn)
-    return {"seed": seed, "settle": SETTLE, **drawn, "cluster": drawn["cluster"] | _coordinators(seed)}
+    drawn = (
+        guarded(seed) or calm(seed) or stragglers(seed) or encounters(seed) or close_up(seed) or _of_everything(seed)
+    )
+    guarding = guards(seed)
+    if not guarding:  # quotas are by the names of clients there; users have theirs looked at alone
+        drawn = with_quotas(seed, drawn)
+    return {"seed": seed, "settle": SETTLE, **drawn, "cluster": drawn["cluster"] | _coordinators(seed) | guarding}
 
 
 def _coordinators(seed: int) -> Spec:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from tagwire.errors import Error, KafkaError, TagwireError
 from tests.simulation.history import History
+from tests.simulation.workload.guards import APPLICATION, login, secret_of
 
 Result = TypeVar("Result")
 
@@ -21,6 +22,9 @@ Spec = dict[str, Any]
 
 SET_UP_ROUND_TRIPS = 6
 """Of a new connection to a group's coordinator until its first response: a client that has less time never gets one."""
+
+LOGIN_ROUND_TRIPS = 6
+"""Of two connections, more where a client says who it is: the handshake, and both steps of SCRAM."""
 
 
 class Phase(Enum):
@@ -43,6 +47,7 @@ class Stage:
         is_forgetful: whether brokers may forget producers.
         session_s: how long a member of KIP-848 may be silent.
         checkpoints: of streaming queries, the last micro-batch that is in them.
+        guards: by which mechanism clients say who they are; None where nobody asks.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class Stage:
         self.is_cluster = plan["cluster"]["nodes"] > 1
         self.session_s: float = plan["cluster"]["settings"]["group_session_timeout_s"]
         self.checkpoints: dict[str, int] = {}
+        self.guards: Spec | None = plan["cluster"].get("guards")
         self._seed = plan["seed"]
         self._lives: dict[str, int] = {}
 
@@ -79,13 +85,15 @@ class Stage:
         life = self._lives.get(name, 1)
         return name if life == 1 else f"{name}#{life}"
 
-    def properties(self, process: str, request_timeout: float = 4.0) -> dict[str, Any]:
-        """Of which a client is made."""
-        return {
+    def properties(self, process: str, request_timeout: float = 4.0, user: str = APPLICATION) -> dict[str, Any]:
+        """Of which a client is made. `user`: who it is, where brokers ask."""
+        round_trips = SET_UP_ROUND_TRIPS + (LOGIN_ROUND_TRIPS if self.guards is not None else 0)
+        named: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap,
             "client.id": process,
-            "request.timeout.ms": int(max(request_timeout, SET_UP_ROUND_TRIPS * self.round_trip_s) * 1000),
+            "request.timeout.ms": int(max(request_timeout, round_trips * self.round_trip_s) * 1000),
         }
+        return named if self.guards is None else named | login(self.guards["mechanism"], user, secret_of(user))
 
 
 PATIENCE = 60.0

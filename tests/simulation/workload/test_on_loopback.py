@@ -36,6 +36,7 @@ def quick(seed: int) -> dict[str, Any]:
     found["duration"] = 2.0
     found["settle"] = 0.5
     found["nemesis"] = found["last"] = []
+    found["cluster"].pop("guards", None)
     for actor in found["actors"]:
         actor["at"] = min(actor.get("at", 0.0), 0.5)
         actor["pace"] = min(actor["pace"], 0.02)
