@@ -71,6 +71,9 @@ OPERATIONS: Final = {
     TRANSACTIONAL_ID: (ALL, WRITE, DESCRIBE),
     CLUSTER: (ALL, CREATE, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER, IDEMPOTENT_WRITE),
 }
+SHARED, UNLIKE = "guarded-", "guarding"
+"""Prefixes of one length: of all that there is, and of nothing."""
+
 ELSEWHERE: Final = "203.0.113.9"
 """Where nobody is."""
 
@@ -227,18 +230,36 @@ class Guarding(Superuser):
                 await self.describe()
 
     async def _toggle(self, users: Users) -> None:
-        """Lets somebody do what one request needs, and no more: before, meanwhile and after."""
+        """Lets somebody do what one request needs, and no more: asked before, meanwhile, without a part, and after."""
         places = await users.places()
-        wanted = self.random.choice(list(asked_of(*places.about)) + [asked_always()] * 8)
+        some = list(asked_of(*places.about)) + [asked_always()] * 8
+        wanted = self.random.choices(some, [len(each.needs) for each in some])[0]
         acls = []
         for alternatives, _ in wanted.needs:
             operation, kind, name = self.random.choice(alternatives)
             acls.append([kind, name or TOPICS[0], LITERAL, f"User:{TOGGLED}", "*", operation, ALLOW])
-        for act in (None, self.create, self.delete):
-            if act is not None:
-                await act(acls)
+        beside: list[Acl] = []
+        if self.random.random() < 0.5:
+            for acl in acls:
+                if acl[0] != CLUSTER:
+                    acl[1:3] = SHARED, PREFIXED
+                    beside.append([acl[0], UNLIKE, *acl[2:]])
+
+        async def asks() -> None:
             with suppress(*REFUSED):
                 await users.asked(TOGGLED, wanted, places)
+
+        await asks()
+        await self.create(acls)
+        if beside:
+            await self.create(beside)
+            await self.delete(beside)
+        await asks()
+        if len(acls) > 1:
+            await self.delete([self.random.choice(acls)])
+            await asks()
+        await self.delete(acls)
+        await asks()
 
 
 class Changing(Superuser):

@@ -106,6 +106,9 @@ COORDINATORS = ("__consumer_offsets", "__transaction_state")
 GUARD_ROUNDS = 5
 """How often a broker ends while it is changed who may do what."""
 
+TWICE = 0.9
+"""After how many kills the power is lost, too, before anything else is changed: what was in memory alone is gone."""
+
 SLOWLY = 0.4
 """In how many of those what is changed is stored slowly."""
 
@@ -298,6 +301,10 @@ def _guard(host: Host, stage: Stage, start: Callable[[str], None]) -> None:
     def over(name: str, running: Running) -> None:
         _ended(running, name, stage.history, 10 * PATIENCE)
 
+    def befall(name: str, step: Spec) -> None:
+        nemesis = Nemesis([step], host.faults, stage, start)
+        over(name, host.start(name, nemesis.main))
+
     over("guarding", begun("guarding", Guarding, rounds=6, requests=10))
     for number in range(1, GUARD_ROUNDS + 1):
         part = random.choice(OF_GUARDS)
@@ -307,13 +314,16 @@ def _guard(host: Host, stage: Stage, start: Callable[[str], None]) -> None:
         name = f"changing-{number}"
         changing = begun(name, Changing, changes=40, users=0.7 if part == OF_GUARDS[-1] else 0.1)
         step = amid_changes(random, part, host.round_trip_s)
-        nemesis = Nemesis([step], host.faults, stage, start)
-        over(f"guard-nemesis-{number}", host.start(f"guard-nemesis-{number}", nemesis.main))
+        befall(f"guard-nemesis-{number}", step)
         over(name, changing)
         if slow is not None:
             slow()
         name = f"guarded-{number}"
         over(name, begun(name, Guarded, requests=10))
+        if step["kind"] == "broker_kill" and random.random() < TWICE:
+            befall(f"guard-nemesis-{number}-again", {"at": 0.0, "kind": "broker_power", "seconds": 1.0})
+            name = f"guarded-{number}-again"
+            over(name, begun(name, Guarded, requests=3))
 
 
 def _chance(stage: Stage, share: float) -> bool:
