@@ -70,9 +70,9 @@ def amid_changes(random: Random, part: str, round_trip_s: float) -> Spec:
         operation = random.choice(["write", "sync", "rename"])
         fault = {"operation": operation, "count": 1, "part": part, "errno": errno.EIO}
         return {"at": at, "kind": "disk_error", "seconds": seconds, **fault}
-    kind = random.choice(["broker_kill", "broker_kill", "broker_power", "broker_power", "broker_stop"])
+    kind = random.choices(["broker_kill", "broker_power", "broker_stop"], [4, 3, 1])[0]
     step: Spec = {"at": at, "kind": kind, "seconds": seconds}
     if kind != "broker_stop" and random.random() < 0.8:
         upon = random.choice(["open", "write", "write", "sync", "sync", "sync", "rename"])
-        step |= {"upon": upon, "part": part, "steps": random.choice([0, 0, 0, 1, 2, 3, random.randint(4, 30)])}
+        step |= {"upon": upon, "part": part, "steps": random.choice([0, 0, 0, 0, 1, 2, 3, random.randint(4, 30)])}
     return step
