@@ -22,6 +22,7 @@ from .mutants import PREFIX, mutant
 from .quotas_and_administration import QUOTAS_AND_ADMINISTRATION
 from .records_and_rpc import RECORDS_AND_RPC
 from .second_thoughts import SECOND_THOUGHTS
+from .security import SECURITY
 from .slips_of_the_broker import SLIPS_OF_THE_BROKER
 from .slips_of_the_client import SLIPS_OF_THE_CLIENT
 from .spark_sink import SPARK_SINK
@@ -45,6 +46,7 @@ _ROOMS = (
     FOURTH_THOUGHTS,
     FOURTH_THOUGHTS_OF_CLIENTS,
     QUOTAS_AND_ADMINISTRATION,
+    SECURITY,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for room in _ROOMS for defect in room}
