@@ -91,6 +91,30 @@ def test_what_is_asked_for_many_times_is_answered_once(wire, request_, version, 
     assert len(getattr(wire.ask(request_, version), answers)) == 1
 
 
+@pytest.mark.parametrize("version", [7, 8])
+def test_the_metadata_of_an_offset_that_is_asked_for_again_and_again_is_told_a_few_hundred_times_at_most(wire, version):
+    wire.create("t")
+    commit, fetch = messages.OffsetCommitRequest, messages.OffsetFetchRequest
+    partition = commit.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_metadata="m" * 4000
+    )
+    topic = commit.OffsetCommitRequestTopic(name="t", partitions=[partition])
+    wire.ask(commit(group_id="g", topics=[topic]), 8)
+
+    def asked(times):
+        if version < 8:
+            topics = [fetch.OffsetFetchRequestTopic(name="t", partition_indexes=[0] * times)]
+            return wire.ask(fetch(group_id="g", topics=topics), version)
+        topics = [fetch.OffsetFetchRequestTopics(name="t", partition_indexes=[0] * times)]
+        groups = [fetch.OffsetFetchRequestGroup(group_id="g", topics=topics)]
+        return wire.ask(fetch(groups=groups), version).groups[0]
+
+    assert len(asked(200).topics[0].partitions) == 200
+    refused = asked(100_000)
+    assert (refused.error_code, refused.topics) == (Error.INVALID_REQUEST, [])
+    assert is_served(wire)
+
+
 def join(wire, group, member_id="", version=2):
     request = messages.JoinGroupRequest
     protocols = [request.JoinGroupRequestProtocol(name="range", metadata=b"")]

@@ -4,13 +4,15 @@ Versions 1-10; from version 2 null topics mean all that the group has, from vers
 version 9 a member of KIP-848 may say who it is, from version 10 topics are named by their ids alone. Where
 nothing is committed the offset is -1. With `require_stable`, from version 7, a partition that an open transaction
 would commit gets UNSTABLE_OFFSET_COMMIT. A group is answered as often as it is named, but where that asks for all that
-it has once more: a few bytes would ask for megabytes, again and again. Source: KIP-447, KIP-709; Kafka's KafkaApis.
+it has once more: a few bytes would ask for megabytes, again and again. For the same reason a request is refused with
+INVALID_REQUEST that names partitions again whose metadata is together more than `MOST_AGAIN`, where Kafka has no
+bound. Source: KIP-447, KIP-709; Kafka's KafkaApis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from tagwire import messages
 from tagwire.broker.cluster_image import GROUP
@@ -25,6 +27,8 @@ from tagwire.rpc.version_gates import OFFSET_FETCH_ERROR, OFFSET_FETCH_GROUPS, O
 Request = messages.OffsetFetchRequest
 Response = messages.OffsetFetchResponse
 
+MOST_AGAIN: Final = 1 << 20
+"""Characters of metadata that a response has of partitions that were named before."""
 
 Topics = TypeVar("Topics")
 Partitions = TypeVar("Partitions", Response.OffsetFetchResponsePartition, Response.OffsetFetchResponsePartitions)
@@ -60,14 +64,41 @@ ROUTED = ByVersion(
 )
 
 
+class _Told:
+    """The metadata that a response has."""
+
+    def __init__(self) -> None:
+        self._partitions: set[tuple[str, TopicPartition]] = set()
+        self._again = 0
+
+    def add(self, group_id: str, partition: TopicPartition, metadata: str) -> None:
+        """Raises KafkaError where too much is told again."""
+        if (group_id, partition) in self._partitions:
+            self._again += len(metadata)
+            if self._again > MOST_AGAIN:
+                raise KafkaError(Error.INVALID_REQUEST, f"{partition} of {group_id} is asked for again and again")
+        elif metadata:
+            self._partitions.add((group_id, partition))
+
+
 @handles(Request, versions="1-10", coordinated=ROUTED)
 async def offset_fetch(call: Call[Request]) -> Response:
-    request = call.request
+    try:
+        return _response(call)
+    except KafkaError as error:
+        if call.version < OFFSET_FETCH_GROUPS:
+            return _refused(call, error.code)
+        return Response(groups=[_group_refused(group.group_id, error.code) for group in call.request.groups])
+
+
+def _response(call: Call[Request]) -> Response:
+    request, told = call.request, _Told()
     if call.version >= OFFSET_FETCH_GROUPS:
         request.groups = _all_offsets_once(request.groups)
-        return Response(groups=[_group(call, group) for group in request.groups])
+        return Response(groups=[_group(call, group, told) for group in request.groups])
     topics = _topics(
         call,
+        told,
         request.group_id,
         None if request.topics is None else [(topic.name, topic.partition_indexes) for topic in request.topics],
         lambda name, found: Response.OffsetFetchResponseTopic(name=name, partitions=found),
@@ -88,7 +119,9 @@ def _all_offsets_once(groups: Iterable[Request.OffsetFetchRequestGroup]) -> list
     return kept
 
 
-def _group(call: Call[Request], group: Request.OffsetFetchRequestGroup) -> Response.OffsetFetchResponseGroup:
+def _group(
+    call: Call[Request], group: Request.OffsetFetchRequestGroup, told: _Told
+) -> Response.OffsetFetchResponseGroup:
     result = Response.OffsetFetchResponseGroup(group_id=group.group_id)
     try:
         call.broker.groups.check_fetch(group.group_id, group.member_id, group.member_epoch)
@@ -107,6 +140,7 @@ def _group(call: Call[Request], group: Request.OffsetFetchRequestGroup) -> Respo
         unknown = [_unknown(topic) for topic, (name, _) in zip(group.topics, named) if by_id and not name]
     found = _topics(
         call,
+        told,
         group.group_id,
         requested,
         lambda name, found: Response.OffsetFetchResponseTopics(name=name, partitions=found),
@@ -137,6 +171,7 @@ def _unknown(topic: Request.OffsetFetchRequestTopics) -> Response.OffsetFetchRes
 
 def _topics(
     call: Call[Request],
+    told: _Told,
     group_id: str,
     requested: list[tuple[str, list[int]]] | None,
     topic_of: Callable[[str, list[Partitions]], Topics],
@@ -150,12 +185,13 @@ def _topics(
             held.setdefault(topic, []).append(index)
         requested = list(held.items())
     require_stable = call.request.require_stable
-    return [
-        topic_of(
-            name, [_result(offsets, TopicPartition(name, index), require_stable, partition_type) for index in indexes]
-        )
-        for name, indexes in requested
-    ]
+
+    def result(partition: TopicPartition) -> Partitions:
+        found = _result(offsets, partition, require_stable, partition_type)
+        told.add(group_id, partition, found.metadata or "")
+        return found
+
+    return [topic_of(name, [result(TopicPartition(name, index)) for index in indexes]) for name, indexes in requested]
 
 
 def _result(
