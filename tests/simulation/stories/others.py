@@ -293,14 +293,14 @@ def _rows_of_an_attempt_that_failed_are_there_for_readers_of_uncommitted_records
     story.final((2, "r1"), topic="u", isolations=BOTH[1:], end=4)
 
 
-def _failed(story, code="INVALID_TXN_STATE", kind="KafkaError", took=0.05, fault=False):
+def _failed(story, code="INVALID_TXN_STATE", kind="KafkaError", took=0.05, fault=False, **client):
     made = story.begin("admin", "create_topic", topic="t", partitions=1, configs={})
     story.clock += took - 1
     story.end(made)
     if fault:
         story.note("nemesis", "fault", fault="cut", target="p")
     error = {"type": f"tagwire.errors.{kind}", "code": code, "message": str(code)}
-    story.call("p", "send", "info", {"error": error}, topic="t", name="a", kind="idempotent", acks="all")
+    story.call("p", "send", "info", {"error": error}, topic="t", name="a", kind="idempotent", acks="all", **client)
 
 
 @planted("failed-for-nothing")
@@ -323,6 +323,11 @@ def _a_record_is_refused_after_a_topic_was_deleted(story):
 @planted("failed-for-nothing")
 def _nobody_answers_and_nothing_was_wrong(story):
     _failed(story, None, "RequestTimeoutError")
+
+
+@innocent
+def nobody_answers_who_is_to_wait(story):
+    _failed(story, None, "RequestTimeoutError", client_id="p")
 
 
 @innocent
