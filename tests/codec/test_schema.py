@@ -12,6 +12,13 @@ from tagwire.errors import SchemaError, SpecError
 OWNER = Schema(Field("name", "string"), Field("mail", "string", nullable=True), name="Owner")
 
 
+def doubled(levels):
+    schema = Schema(Field("a", "int8"))
+    for _ in range(levels):
+        schema = Schema(Field("a", schema), Field("b", schema))
+    return schema
+
+
 def nested(depth: int) -> Schema:
     """A schema with as many schemas inside each other."""
     schema = Schema(Field("x", "int8"))
@@ -83,6 +90,7 @@ WRONG: list[tuple[str, Callable[[], Schema], str]] = [
     ("a field is none", lambda: Schema("a"), "Schema: 'a' is no Field"),
     ("an optional field is none", lambda: Schema(optional_fields={1: "a"}), "Schema: 'a' is no Field"),
     ("schemas are nested too deeply", lambda: nested(61), r"schemas are nested more than 60 deep"),
+    ("schemas each use the next one twice", lambda: doubled(50), "uses others in more than 10,000 places"),
     (
         "two names have one key in the JSON form",
         lambda: Schema(Field("AB", "int8"), Field("aB", "int8")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -440,6 +441,20 @@ def test_structs_nested_beyond_reason_are_refused() -> None:
     for level in range(80):
         field = {"name": "A", "type": f"S{level}", "versions": "0+", "fields": [field]}
     assert problems(text(field)) == [f"<text>, {'A.' * 60}A: structs are nested more than 60 deep"]
+
+
+def test_common_structs_that_each_use_the_next_one_twice_are_refused_before_they_are_too_many() -> None:
+    def twice(struct: str) -> list[dict[str, Any]]:
+        return [{"name": name, "type": struct, "versions": "0+"} for name in "AB"]
+
+    common = [{"name": f"S{level}", "versions": "0+", "fields": twice(f"S{level + 1}")} for level in range(50)]
+    common.append({"name": "S50", "versions": "0+", "fields": [INT]})
+    field = {"name": "A", "type": "S0", "versions": "0+"}
+    innermost, *others = problems(text(field, commonStructs=common))
+    assert re.fullmatch(r"<text>, \S+: the struct S37 uses others in more than 10,000 places", innermost)
+    assert len(others) < 5
+    message = load(text(field | {"type": "S38"}, commonStructs=common[38:]))
+    assert message.root.places == 2**13
 
 
 def test_a_field_is_compared_with_as_few_others_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

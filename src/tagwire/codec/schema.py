@@ -21,7 +21,7 @@ from tagwire.spec import Field as ModelField
 from tagwire.spec import FieldType, Message, Struct, Versions
 from tagwire.spec.defaults import implicit_default, parse_default
 from tagwire.spec.model import INTEGER_RANGES, PRIMITIVES, Absent
-from tagwire.spec.parse import MAX_NESTING
+from tagwire.spec.parse import MAX_NESTING, MAX_PLACES
 from tagwire.spec.versions import NONE
 
 VERSION_0 = Versions(0, 0)
@@ -213,7 +213,10 @@ class _Builder:
             self.depth += 1
             fields = self.fields(schema, path)
             self.depth -= 1
-            self.structs[id(schema)] = Struct(name, VERSION_0, fields)
+            made = Struct(name, VERSION_0, fields)
+            if made.places > MAX_PLACES:
+                raise SchemaError(f"{path}: uses others in more than {MAX_PLACES:,} places")
+            self.structs[id(schema)] = made
         return self.structs[id(schema)]
 
 

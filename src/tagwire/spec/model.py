@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
@@ -142,11 +142,19 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Fields under a name, existing in `versions`."""
+    """Fields under a name, existing in `versions`.
+
+    Attributes:
+        places: how many structs there are in it, itself among them, one that is used twice counted twice.
+    """
 
     name: str
     versions: Versions
     fields: tuple[Field, ...]
+    places: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", 1 + sum(each.struct.places for each in self.fields if each.struct))
 
 
 @dataclass(frozen=True, slots=True)

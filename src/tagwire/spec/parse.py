@@ -73,6 +73,10 @@ ENTITY_TYPES = {
 }
 MAX_OPTIONAL_TAG = 65535
 MAX_NESTING = 60
+MAX_PLACES = 10_000
+"""How many structs a message may have, one that is used twice counted twice: common structs that each use the next one
+twice are as many as grains on a chessboard."""
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
 _HEX_TAG = re.compile(r"0x[0-9a-fA-F]+", re.ASCII)
 
@@ -510,5 +514,8 @@ class _Parser(Keys):
         self.building.append(name)
         struct = Struct(name, versions, self._fields(raw, name, versions))
         self.building.pop()
+        if struct.places > MAX_PLACES:
+            self.problem(path, f"the struct {name} uses others in more than {MAX_PLACES:,} places")
+            struct = Struct(name, versions, ())  # said of the innermost, and not of each around it
         self.structs[name] = struct
         return struct
