@@ -261,7 +261,7 @@ def _text(data: bytes, what: str) -> str:
 
 def _fields(data: bytes, what: str, *, allowed: str, extensions: bool = False) -> dict[str, str]:
     """The `k=value` attributes of a message, each once. An extension is passed over, but `m`, which must be understood
-    and is never allowed. Source: RFC 5802, section 5.1."""
+    and is never allowed. Source: RFC 5802."""
     found: dict[str, str] = {}
     for part in _text(data, what).split(","):
         name, equals, value = part.partition("=")

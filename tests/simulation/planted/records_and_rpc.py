@@ -9,7 +9,13 @@ _ABORTED = "tagwire.records.aborted:AbortedTransactions"
 RECORDS_AND_RPC = (
     Defect(
         "abort-hides-what-follows",
-        (Edit(f"{_ABORTED}.hides", "self._open.discard(header.producer_id)", "pass"),),
+        (
+            Edit(
+                f"{_ABORTED}.hides",
+                "_is_abort(header, data):\n            del self._open[header.producer_id]",
+                "_is_abort(header, data):\n            pass",
+            ),
+        ),
         "after an aborted transaction what the same producer commits next is hidden from readers, and passed",
         ("lost-write", "poll-skip"),
         50,
