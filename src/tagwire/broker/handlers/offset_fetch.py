@@ -87,8 +87,8 @@ async def offset_fetch(call: Call[Request]) -> Response:
         return _response(call)
     except KafkaError as error:
         if call.version < OFFSET_FETCH_GROUPS:
-            return _refused(call, error.code)
-        return Response(groups=[_group_refused(group.group_id, error.code) for group in call.request.groups])
+            return _refused(call, error.error)
+        return Response(groups=[_group_refused(group.group_id, error.error) for group in call.request.groups])
 
 
 def _response(call: Call[Request]) -> Response:
