@@ -12,8 +12,8 @@ from .pool import Pool
 from .searching import search
 from .story import story
 
-SEEDS = 6
-"""Some twenty seconds of a processor."""
+SEEDS = 3
+"""Some twenty to thirty seconds of a processor."""
 
 
 @pytest.mark.timeout(600)

@@ -193,8 +193,9 @@ def failed_for_nothing(facts: Facts) -> Iterator[Anomaly]:
             continue
         if error.get("code") is None and not is_near:
             continue
-        # Who has a quota is not read while it is to wait, whatever it has sent before it heard of that (KIP-219).
-        if error.get("code") is None and call.value.get("client_id"):
+        # Who has a quota is not read while it is to wait, whatever it has sent before it heard of that (KIP-219); and
+        # what it sent behind that may be stored still, so that it gets no other number.
+        if error.get("code") in (None, "OUT_OF_ORDER_SEQUENCE_NUMBER") and call.value.get("client_id"):
             continue
         since = max(call.began - facts.bounds.undisturbed, begun)
         if call.began < begun or facts.troubled(since, call.ended):

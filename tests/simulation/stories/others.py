@@ -328,6 +328,7 @@ def _nobody_answers_and_nothing_was_wrong(story):
 @innocent
 def nobody_answers_who_is_to_wait(story):
     _failed(story, None, "RequestTimeoutError", client_id="p")
+    _failed(story, "OUT_OF_ORDER_SEQUENCE_NUMBER", client_id="p")
 
 
 @innocent
