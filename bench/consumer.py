@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 
 from client import RECORDS, run, write_topic
@@ -205,6 +205,13 @@ def send_paced(send: Callable[[bytes], object]) -> None:
         send(stamped())
 
 
+async def send_paced_on_loop(send: Callable[[bytes], Awaitable[object]]) -> None:
+    for due in paced(LATENCY_SECONDS):
+        while (left := due - time.perf_counter()) > 0:
+            await asyncio.sleep(left)
+        await send(stamped())
+
+
 def taken(value: bytes) -> float:
     return time.perf_counter() - NOW.unpack_from(value)[0]
 
@@ -268,13 +275,7 @@ def wait_aiokafka(bootstrap: str, topic: str) -> list[float]:
         await consumer.start()
         await producer.partitions_for(topic)
 
-        async def send() -> None:
-            for due in paced(LATENCY_SECONDS):
-                while (left := due - time.perf_counter()) > 0:
-                    await asyncio.sleep(left)
-                await producer.send(topic, stamped())
-
-        sending = asyncio.create_task(send())
+        sending = asyncio.create_task(send_paced_on_loop(partial(producer.send, topic)))
         async for message in consumer:
             found.append(taken(message.value))
             if len(found) >= LATENCY_SECONDS * PER_SECOND:
@@ -303,13 +304,7 @@ def wait_on_loop(bootstrap: str, topic: str) -> list[float]:
                 await consumer.poll(0.1)
             await producer.partitions_for(topic)
 
-            async def send() -> None:
-                for due in paced(LATENCY_SECONDS):
-                    while (left := due - time.perf_counter()) > 0:
-                        await asyncio.sleep(left)
-                    await producer.send(topic, stamped())
-
-            sending = asyncio.create_task(send())
+            sending = asyncio.create_task(send_paced_on_loop(partial(producer.send, topic)))
             async for record in consumer:
                 assert record.value is not None
                 found.append(taken(record.value))

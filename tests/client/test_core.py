@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -120,12 +120,17 @@ def test_the_accumulator_goes_by_the_time_it_is_given_and_never_waits() -> None:
     assert woken == [1000.0, 1005.0, 1005.0]  # a batch was begun; another was, and was full
 
 
+def of_two_batches(completion: Waits, now: Callable[[], float]) -> tuple[RecordAccumulator[Delivery], TopicPartitioner]:
+    """An accumulator that has room for a hundred bytes, and what it is given records by."""
+    settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=50)
+    accumulator = RecordAccumulator(settings, completion, now, lambda: None, Delivery)
+    return accumulator, TopicPartitioner(TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)}), "none", 50)
+
+
 @pytest.mark.parametrize("waited", [0.0, PATIENCE / 2])
 def test_nothing_is_held_for_who_has_just_begun_to_wait(waited: float) -> None:
-    settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=50)
     completion, now = Waits(), 0.0
-    accumulator = RecordAccumulator(settings, completion, lambda: now, lambda: None, Delivery)
-    partitioner = TopicPartitioner(TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)}), "none", 50)
+    accumulator, partitioner = of_two_batches(completion, lambda: now)
     for _ in range(2):
         accumulator.append(partitioner, Record(None, b"v"), 50, None)
     batches = list(accumulator.drain(now))
@@ -141,10 +146,8 @@ def test_nothing_is_held_for_who_has_just_begun_to_wait(waited: float) -> None:
 
 
 def test_what_becomes_free_is_held_for_who_has_waited_longest_for_room() -> None:
-    settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=50)
     completion, now = Waits(), 0.0
-    accumulator = RecordAccumulator(settings, completion, lambda: now, lambda: None, Delivery)
-    partitioner = TopicPartitioner(TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)}), "none", 50)
+    accumulator, partitioner = of_two_batches(completion, lambda: now)
 
     def append(size: int, claim: Claim | None = None) -> bool:
         return accumulator.append(partitioner, Record(None, b"v"), size, None, None, claim) is not None
@@ -178,10 +181,8 @@ def test_what_becomes_free_is_held_for_who_has_waited_longest_for_room() -> None
 
 
 def test_who_gives_up_waiting_for_room_leaves_what_was_held_to_the_next() -> None:
-    settings = ProduceSettings(linger=5.0, buffer_memory=100, batch_bytes=50)
     completion, now = Waits(), 0.0
-    accumulator = RecordAccumulator(settings, completion, lambda: now, lambda: None, Delivery)
-    partitioner = TopicPartitioner(TopicMetadata("t", partitions={0: PartitionMetadata(0, 1)}), "none", 50)
+    accumulator, partitioner = of_two_batches(completion, lambda: now)
     for _ in range(2):
         accumulator.append(partitioner, Record(None, b"v"), 50, None)
     batches = list(accumulator.drain(0.0))
