@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .world.world import World
 
 EVERY_S: Final = 1.0
+AGAIN: Final = 10
+"""As often as this is looked in vain at a partition that stands still before it is noted again."""
+
 # A pool begins its threads as they are needed, and keeps them.
 _POOLED: Final = re.compile(r"(tagwire-commit|tagwire-disk|asyncio)_\d+$")
 LEAVING_S: Final = 25.0
@@ -39,6 +42,7 @@ class Observer:
         self._history = history
         self._lines = _Lines(world, history)
         self._is_over = False
+        self._noted: dict[tuple[str, int], tuple[object, int]] = {}
 
     def begin(self) -> None:
         for name in LOGGERS:
@@ -76,22 +80,29 @@ class Observer:
             log = partition.log
             # Past the check that whoever looks holds the lock: nobody runs.
             producers = [each for each in vars(log)["_producers"] if each.transaction_start is not None]
-            self._history.note(
-                "broker",
-                "partition_state",
-                node="broker",
-                leader=partition.leadership.leader,
-                topic=partition.topic,
-                partition=partition.index,
-                log_start=log.start_offset,
-                last_stable=log.stable_offset,
-                high_watermark=log.end_offset,
-                log_end=log.end_offset if log.is_offline else log._active.next_offset,
-                synced=log.recovery_point,
-                offline=log.is_offline,
-                size=sum(segment.size for segment in vars(log)["_segments"]),
-                open=[[each.producer_id, each.epoch, each.transaction_start, since] for each in producers],
-            )
+            state = {
+                "leader": partition.leadership.leader,
+                "log_start": log.start_offset,
+                "last_stable": log.stable_offset,
+                "high_watermark": log.end_offset,
+                "log_end": log.end_offset if log.is_offline else log._active.next_offset,
+                "synced": log.recovery_point,
+                "offline": log.is_offline,
+                "size": sum(segment.size for segment in vars(log)["_segments"]),
+                "open": [[each.producer_id, each.epoch, each.transaction_start, since] for each in producers],
+            }
+            if self._is_news(partition.topic, partition.index, state):
+                named = {"node": "broker", "topic": partition.topic, "partition": partition.index}
+                self._history.note("broker", "partition_state", **named, **state)
+
+    def _is_news(self, topic: str, partition: int, state: dict[str, Any]) -> bool:
+        """Whether a state is to be noted: what has changed, twice; what waits for somebody, each time; everything at
+        the end. Whatever else stands still is most of all that could be seen."""
+        before, looks = self._noted.get((topic, partition), (None, 0))
+        looks = looks + 1 if before == state else 0
+        self._noted[topic, partition] = state, looks
+        waits = state["open"] or state["last_stable"] != state["high_watermark"]
+        return self._is_over or waits or looks < 2 or looks % AGAIN == 0
 
     def _kept(self) -> None:
         """Compares what is in memory with what a restart finds on the disk: all else is of clients that have gone."""

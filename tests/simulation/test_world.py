@@ -66,6 +66,10 @@ def test_timers_and_timeouts_of_asyncio_take_simulated_time() -> None:
     assert _first("loops")["given"] == [[0, 2, 4, 6, 8], 7.0]
 
 
+def test_who_sleeps_for_less_than_a_tick_lets_time_pass() -> None:
+    assert max(_first("less_than_a_tick")["given"]) <= 2
+
+
 def test_what_is_drawn_at_random_is_the_seeds_and_the_processs() -> None:
     first, second = _first("chance")["given"]
     assert not {*map(str, first)} & {*map(str, second)}

@@ -98,6 +98,22 @@ def loops(world: World) -> Any:
     return asyncio.run(work())
 
 
+def less_than_a_tick(world: World) -> Any:
+    """Sleeps what is left until a time between two ticks of the clock, again and again, and how often it has to."""
+
+    async def work() -> list[int]:
+        loop, turns = asyncio.get_running_loop(), []
+        for number in range(20):
+            until = loop.time() + (number + 0.4) * 1e-9
+            turns.append(0)
+            while (left := until - loop.time()) > 0:
+                await asyncio.sleep(left)
+                turns[-1] += 1
+        return turns
+
+    return asyncio.run(work())
+
+
 def chance(world: World) -> Any:
     """What is drawn at random is the process's."""
 

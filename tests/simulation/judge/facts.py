@@ -138,12 +138,16 @@ class Topic:
         """Which topic of this name a call from `began` to `ended` met; None where it may have met several."""
         if not self.deletes:
             return 0
-        created = [create for create in self.creates if create.type == "ok" and create.ended <= began]
-        since = created[-1].began if created else -1.0
-        changes = self.deletes + [create for create in self.creates if create not in created]
-        if any(since <= change.began < ended for change in changes):
+        since, count = -1.0, 0
+        others = []
+        for create in self.creates:
+            if create.type == "ok" and create.ended <= began:
+                since, count = create.began, count + 1
+            else:
+                others.append(create)
+        if any(since <= change.began < ended for changes in (self.deletes, others) for change in changes):
             return None
-        return len(created)
+        return count
 
 
 class Facts:

@@ -112,12 +112,15 @@ def _waited(facts: Facts, group: Group, topic: str, partition: int, offset: int)
     if group.polls[-1].ended - max(given, default=0.0) < facts.bounds.heard:
         return None
     readable = max(facts.quiet, *(member.ended for member in group.members))
+    is_behind = False
     for sample in facts.operations.of("partition_state"):
         value = sample.invoked.value
         if (value["topic"], value["partition"]) == (topic, partition):
             stable = value.get("high_watermark" if group.isolation == "read_uncommitted" else "last_stable")
-            if stable is not None and stable <= offset:
+            # What stands still is not noted each time: it was so until the next look.
+            if is_behind or (stable is not None and stable <= offset):
                 readable = max(readable, sample.began)
+            is_behind = stable is not None and stable <= offset
     waited = group.polls[-1].ended - readable
     return waited if waited > facts.bounds.catch_up else None
 

@@ -47,7 +47,10 @@ class SimulatedLoop(SocketLoop, asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         self._check_closed()  # type: ignore[attr-defined]
         timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._due, (_to_ns(when), self._order.random(), next(self._numbers), timer))
+        now = self.time()
+        # What is less than a nanosecond away is not now: whoever sleeps until then would never let time pass.
+        when_ns = max(_to_ns(when), _to_ns(now) + 1) if when > now else _to_ns(when)
+        heapq.heappush(self._due, (when_ns, self._order.random(), next(self._numbers), timer))
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
