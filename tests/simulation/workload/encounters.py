@@ -246,7 +246,9 @@ def sent_by_halves(random: Random, duration: float) -> Spec:
         later = round(at + random.uniform(0.3, 0.6), 3)
         steps.append({"at": later, "kind": "slow", "seconds": round(random.uniform(0.5, 1.0), 3), **narrow})
         at += random.uniform(2.0, 3.0)
-    return {"topics": topics, "actors": actors, "nemesis": steps, "network": {"send_buffer": 700}}
+    # A partition is some hundred segments then, not all of which may be late by seconds.
+    small = {"send_buffer": 700, "spike_s": 0.05}
+    return {"topics": topics, "actors": actors, "nemesis": steps, "network": small}
 
 
 ROOMS: Final[tuple[Callable[[Random, float], Spec], ...]] = (
