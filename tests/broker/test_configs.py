@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from tagwire import messages
-from tagwire.broker import Broker
+from tagwire.broker import Broker, Listener
 from tagwire.broker.config_entries import TOPIC_CONFIGS, Type
 from tagwire.broker.topic_config import TopicConfig
 from tagwire.errors import Error
@@ -120,7 +120,8 @@ def test_seconds_are_told_as_milliseconds_whatever_number_they_were_given_as(tmp
 
 
 def test_no_secret_is_told(tmp_path, connect):
-    with Broker(tmp_path / "data", users={"alice": "wonderland"}) as broker:
+    listeners = [Listener(), Listener(sasl=("PLAIN",))]
+    with Broker(tmp_path / "data", listeners=listeners, users={"alice": "wonderland"}) as broker:
         told = str(describe(connect(broker.bootstrap), "1", kind=BROKER))
         assert "node.id" in told
         assert "wonderland" not in told

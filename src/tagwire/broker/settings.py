@@ -73,7 +73,7 @@ class Settings:
     Attributes:
         data_dir: where topics are kept; None keeps them in a temporary directory, until the broker stops.
         listeners: where clients connect.
-        users: {name: password} of those who may come in where a listener has `sasl`. Never shown.
+        users: {name: password} of those who may come in where a listener has `sasl`, as one has to then. Never shown.
         authorizer: what decides who may do what: "StandardAuthorizer", by ACLs, as Kafka's of that name; None lets
             everybody do everything.
         super_users: principals that may do everything, whatever ACLs say, with semicolons: "User:admin;User:bob".
@@ -253,6 +253,8 @@ class Settings:
         is_open = OAUTHBEARER in mechanisms or not all(listener.sasl for listener in self.listeners)
         if not self.users and mechanisms - {OAUTHBEARER} and ("PLAIN" in mechanisms or not is_open):
             raise ConfigError("users: missing; a listener asks who its clients are")
+        if self.users and not mechanisms:
+            raise ConfigError("users: nobody is asked for them, and everybody let in; a listener needs sasl")
 
     def _check(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:

@@ -86,7 +86,7 @@ def wire(broker, connect):
 
 
 def test_where_no_listener_asks_for_scram_no_user_of_the_settings_has_a_credential(connect):
-    with Broker(users=USERS) as broker:
+    with Broker(listeners=[Listener(), Listener(sasl=("PLAIN",))], users=USERS) as broker:
         wire = connect(broker.bootstrap)
         assert credentials(wire) == {}
         assert credentials(wire, "alice") == {"alice": (Error.RESOURCE_NOT_FOUND, [])}

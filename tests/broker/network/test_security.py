@@ -351,6 +351,7 @@ WRONG = [
     (lambda c: {"sasl": "OAUTHBEARER", "oauthbearer_validator": "none"}, "oauthbearer_validator: needs a function"),
     (lambda c: {"max_reauth_s": -1.0}, "max_reauth_s=-1.0 is not 0 or more than 0"),
     (lambda c: {"sasl": "PLAIN"}, "users: missing"),
+    (lambda c: {"users": USERS}, "users: nobody is asked for them, and everybody let in; a listener needs sasl"),
     (lambda c: {"advertise": "nowhere"}, "advertise='nowhere' is not HOST:PORT"),
     (lambda c: {"port": 1, "listeners": [Listener()]}, "listeners: says all of"),
     (lambda c: {"tls": Tls("missing.pem")}, "tls certificate='missing.pem': No such file"),
