@@ -248,6 +248,11 @@ def test_a_file_that_is_no_register_is_refused(write: Write, text: str, expected
     assert problems(write(text)) == [f"headers.toml: {problem}" for problem in expected]
 
 
+def test_an_entry_whose_name_is_no_text_is_refused() -> None:
+    with pytest.raises(HeaderRegisterError, match=r"^ours: name 5 is not a text"):
+        HeaderRegister([HeaderEntry(0x100000, 5, source="ours")])  # type: ignore[arg-type]
+
+
 def test_a_file_that_is_not_utf8_is_refused(write: Write) -> None:
     (problem,) = problems(write(b"space = 'op\xe9n'"))
     assert problem.startswith("headers.toml: not TOML: ")

@@ -208,6 +208,8 @@ def _taken(entry: HeaderEntry, by_key: dict[int, HeaderEntry], by_name: dict[str
 def _entry_problems(entry: HeaderEntry) -> list[str]:
     if not is_int_key(entry.key):
         return [f"{entry.source}: key {entry.key!r} is not a 32-bit integer"]
+    if not isinstance(entry.name, str):
+        return [f"{entry.source}: name {entry.name!r} is not a text"]
     if not entry.name:
         return [f"{entry.source}: the name is empty"]
     if decimal_key(entry.name) is not None:
