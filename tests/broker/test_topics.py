@@ -278,6 +278,15 @@ def test_metadata_can_be_asked_for_by_topic_id(wire):
     assert (missing.name, missing.error_code) == (None, Error.UNKNOWN_TOPIC_ID)
 
 
+def test_where_a_topic_id_is_asked_for_no_name_is_heeded(wire):
+    topic_id = create(wire).topic_id
+    create(wire, name="u")
+    topic = messages.MetadataRequest.MetadataRequestTopic
+    asked = [topic(name="u", topic_id=topic_id), topic(name="u"), topic(name=None, topic_id=topic_id)]
+    answer = wire.ask(messages.MetadataRequest(topics=asked), 12)
+    assert [(each.name, each.topic_id) for each in answer.topics] == [("t", topic_id)]
+
+
 @pytest.mark.parametrize("version", [10, 11])
 def test_metadata_that_names_a_topic_by_id_before_version_12_is_refused(wire, version):
     topic_id = create(wire).topic_id

@@ -79,6 +79,15 @@ def has_early_ids(topics: Iterable[MetadataRequest.MetadataRequestTopic], versio
     return version < METADATA_NULLABLE_TOPIC_NAME and any(topic.name is None or topic.topic_id.int for topic in topics)
 
 
+def asked_for(topics: Sequence[MetadataRequest.MetadataRequestTopic]) -> Sequence[MetadataRequest.MetadataRequestTopic]:
+    """Which topics a Metadata request asks for: where any has an id, those that have one, by that alone.
+
+    Source: Kafka's KafkaApis.
+    """
+    ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id.int)
+    return [MetadataRequest.MetadataRequestTopic(name=None, topic_id=each) for each in ids] if ids else topics
+
+
 def unified(name: str) -> str:
     """A name as Kafka compares it with those of other topics. Source: Kafka's Topic."""
     return name.replace(".", "_")

@@ -158,6 +158,14 @@ def test_metadata_by_id_tells_the_id_and_no_name(admin, alice):
     assert (topic.error_code, topic.name, topic.topic_id) == (FORBIDDEN, None, topic_id)
 
 
+def test_metadata_by_id_with_the_name_of_another_topic_goes_by_the_id(admin, alice):
+    topic_id = admin.metadata("u").topics[0].topic_id
+    request = messages.MetadataRequest
+    named = [request.MetadataRequestTopic(name="t", topic_id=topic_id)]
+    (topic,) = alice.ask(request(topics=named), 12).topics
+    assert (topic.error_code, topic.name, topic.topic_id) == (FORBIDDEN, None, topic_id)
+
+
 def test_metadata_by_id_before_version_12_tells_nobody_whether_the_topic_may_be_described(admin, alice):
     topic_id = admin.metadata("u").topics[0].topic_id
     kind = messages.MetadataRequest

@@ -480,6 +480,8 @@ def test_partitions_tell_of_their_producers_and_a_hanging_transaction_can_be_end
     (producer,) = first.active_producers
     assert (producer.producer_id, producer.last_sequence, producer.current_txn_start_offset) == (who.producer_id, 1, 0)
     assert missing.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    named = [request.TopicRequest(name="a/b", partition_indexes=[0])]
+    assert wire.ask(request(topics=named), 0).topics[0].partitions[0].error_code == Error.INVALID_TOPIC_EXCEPTION
     request = messages.WriteTxnMarkersRequest
     marker = request.WritableTxnMarker(
         producer_id=who.producer_id,

@@ -15,7 +15,7 @@ from tagwire.broker.authorization.refusals import NO_OFFSET, create_topic, produ
 from tagwire.broker.authorization.rule import Each, by
 from tagwire.broker.batch_checks import has_transactional
 from tagwire.broker.session import AnyResponse, HangUp
-from tagwire.broker.topic import has_early_ids
+from tagwire.broker.topic import asked_for, has_early_ids
 from tagwire.errors import Error
 from tagwire.records.internal_topics import CLUSTER_METADATA
 from tagwire.rpc.version_gates import DELETE_TOPICS_IDS, METADATA_NULL_IS_ALL_TOPICS
@@ -82,7 +82,7 @@ def _take_undescribed(call: AnyCall, access: Access) -> list[Any]:
     creates = request.allow_auto_topic_creation and call.broker.settings.auto_create_topics
     may_create = not creates or access.may_to_cluster(Operation.CREATE)
     described, refused = [], {}
-    for wanted in request.topics:
+    for wanted in asked_for(request.topics):
         by_id = wanted.name is None
         found = topics.by_id(wanted.topic_id) if by_id else None
         name = found.name if found is not None else wanted.name

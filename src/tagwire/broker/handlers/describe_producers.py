@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tagwire import messages
 from tagwire.broker.registry import Call, handles
+from tagwire.broker.topic import check_topic_name
 from tagwire.errors import Error, KafkaError, StorageError
 
 Request = messages.DescribeProducersRequest
@@ -28,9 +29,10 @@ async def describe_producers(call: Call[Request]) -> Response:
 
 async def _describe(call: Call[Request], topic: str, index: int) -> Response.PartitionResponse:
     partition = call.broker.topics.partition(topic, index)
-    if partition is None:
-        return Response.PartitionResponse(partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
     try:
+        if partition is None:
+            check_topic_name(topic)
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
         partition.check_leader(call.broker.node_id)
         producers = await partition.producers()
     except KafkaError as error:

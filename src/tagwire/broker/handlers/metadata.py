@@ -3,9 +3,8 @@
 Versions 0-12. Brokers are told at the addresses of the listener that the client came in by: this one at the address it
 reached. No topics requested means all (an
 empty list in version 0, null from 1). A missing topic is created when the client and the broker both allow it (before
-version 4 every client does). From version 12 a topic can be requested by its id; an id before, or no name, has all of
-the request refused, INVALID_REQUEST. Source: KIP-516; Kafka's
-KafkaApis.
+version 4 every client does). From version 12 topics can be requested by their ids, and then those alone are told that
+have one; an id before, or no name, has all of the request refused, INVALID_REQUEST. Source: KIP-516; Kafka's KafkaApis.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tagwire.broker.node import Node
 from tagwire.broker.partition import Partition
 from tagwire.broker.quotas.throttles import Mutations
 from tagwire.broker.registry import Call, handles
-from tagwire.broker.topic import Topic, check_topic_name, has_early_ids
+from tagwire.broker.topic import Topic, asked_for, check_topic_name, has_early_ids
 from tagwire.errors import Error, KafkaError
 from tagwire.records.internal_topics import CLUSTER_METADATA
 from tagwire.rpc.version_gates import METADATA_NULL_IS_ALL_TOPICS
@@ -42,7 +41,7 @@ async def metadata(call: Call[Request]) -> Response:
     else:
         if broker.settings.auto_create_topics and request.allow_auto_topic_creation:
             create = broker.throttles.mutations(call, None)
-        topics = await _find_all(broker, request.topics, create)
+        topics = await _find_all(broker, asked_for(request.topics), create)
     return Response(
         brokers=[
             Response.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
