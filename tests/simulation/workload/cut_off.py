@@ -59,7 +59,9 @@ class CutOff(Producing):
             return
         await self._create()
         self.sent = self.waiting = 0
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
+            if number:  # each producer keeps an order of its own
+                self.process = self.stage.process(self.name)
             properties = self.stage.properties(self.process, self.spec["request_timeout"])
             producer = AsyncProducer(properties, **self.options())
             try:
