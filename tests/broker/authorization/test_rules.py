@@ -17,6 +17,7 @@ from ..asking import commit
 from .people import (
     ALLOW,
     CREATE,
+    DELETE,
     DENY,
     DESCRIBE,
     GROUP,
@@ -174,6 +175,20 @@ def test_metadata_by_id_before_version_12_tells_nobody_whether_the_topic_may_be_
     )
     for client in (admin, alice):
         assert [topic.error_code for topic in client.ask(request, 11).topics] == [Error.INVALID_REQUEST] * 2
+
+
+def test_of_a_group_that_is_not_there_no_topic_is_told(admin, alice):
+    grant(admin, creation("*", DELETE, kind=GROUP), creation("t", READ))
+    kind = messages.OffsetDeleteRequest
+    named = [
+        kind.OffsetDeleteRequestTopic(name=name, partitions=[kind.OffsetDeleteRequestPartition(partition_index=0)])
+        for name in ("t", "u")
+    ]
+    answer = alice.ask(kind(group_id="missing", topics=named), 0)
+    assert (answer.error_code, answer.topics) == (Error.GROUP_ID_NOT_FOUND, [])
+    commit(admin, "there", 3)
+    answer = alice.ask(kind(group_id="there", topics=named), 0)
+    assert {each.name: each.partitions[0].error_code for each in answer.topics} == {"t": 0, "u": FORBIDDEN}
 
 
 def test_a_topic_is_made_by_metadata_for_whoever_may_create_it(admin, alice):
