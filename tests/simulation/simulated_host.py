@@ -262,8 +262,9 @@ class SimulatedFaults:
     def _partition(self, a: str, b: str, one_way: bool = False, **_: Any) -> End:
         return Partition(self._network, self._place(a), self._place(b), one_way=one_way).heal
 
-    def _slow(self, a: str, latency: float, bandwidth: float | None = None, **_: Any) -> End:
-        return Slowness(self._network, self._place(a), latency_s=latency, bandwidth=bandwidth).heal
+    def _slow(self, a: str, latency: float, bandwidth: float | None = None, one_way: bool = False, **_: Any) -> End:
+        place = self._place(a)
+        return Slowness(self._network, place, latency_s=latency, bandwidth=bandwidth, one_way=one_way).heal
 
     def _lossy(self, a: str, chance: float, **_: Any) -> End:
         return Loss(self._network, self._place(a), None, chance).heal

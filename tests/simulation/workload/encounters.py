@@ -243,6 +243,7 @@ def sent_by_halves(random: Random, duration: float) -> Spec:
         late = {"latency": random.choice([0.6, 0.9]), "chance": 1.0, "part": "topic-"}
         steps.append({"at": round(at, 3), "kind": "disk_slow", "seconds": 0.4, **late})
         narrow = {"latency": 0.001, "bandwidth": random.choice([300.0, 800.0]), "a": random.choice(actors)["name"]}
+        narrow["one_way"] = random.random() < 0.7  # it may greet the broker, and is not rid of its records
         later = round(at + random.uniform(0.3, 0.6), 3)
         steps.append({"at": later, "kind": "slow", "seconds": round(random.uniform(0.5, 1.0), 3), **narrow})
         at += random.uniform(2.0, 3.0)

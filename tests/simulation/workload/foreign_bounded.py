@@ -58,6 +58,7 @@ AT_ONCE: Final = 15
 """Connections, of which ten may come in ten seconds."""
 
 NEAR_S: Final = 0.3
+LATE_S: Final = 0.1
 LOOK_S: Final = 0.05
 
 GREETING: Final = struct.pack(">ihhih", 10, 18, 0, 7, -1)
@@ -69,7 +70,8 @@ class ForeignBounded(Speaking):
 
     async def ask(self) -> None:
         far_s = self.stage.round_trip_s + self.stage.spikes_s
-        if far_s > NEAR_S:  # how long anything takes is mostly the way
+        # How long anything takes is mostly the way; or it is chance, where a large answer is many segments.
+        if far_s > NEAR_S or self.stage.spikes_s > LATE_S:
             return
         self.slack_s = SLACK_S + 40 * far_s
         async with AsyncClient(self._as(FREE)) as client, AsyncAdmin(client) as admin:

@@ -37,7 +37,8 @@ class Faults(Protocol):
             lag (topic, partitions): what brokers tell of a topic is of when it had so many partitions, or none.
             client_kill, client_pause (target: an actor): begins another life at the end.
             partition (a, b: processes, "broker" among them; one_way), cut (a; told: both, client, server, nobody),
-            half_open (a; to), slow (a, latency), lossy (a, chance), refuse (): the network.
+            half_open (a; to), slow (a, latency, bandwidth; one_way, of what `a` sends), lossy (a, chance), refuse ():
+                the network.
             disk_error (operation, count, after, part, errno), disk_full (capacity), disk_slow (latency, chance,
                 part): the disk.
             clock (target, offset, stays): a wall clock that jumps, and back at the end unless it stays.
