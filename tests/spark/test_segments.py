@@ -159,6 +159,28 @@ def test_zeros_between_batches_are_damage_wherever_a_task_ends(tmp_path, monkeyp
     assert offsets_alone(tmp_path) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("kept", [1, 2])
+@pytest.mark.parametrize("broken", ["fail", "skip"])
+@pytest.mark.parametrize("view", ["records", "batches"])
+def test_a_segment_that_compaction_replaces_while_tasks_read_it_ends_the_read(flights, tmp_path, view, broken, kept):
+    options = {"path": str(tmp_path), "maxPartitionBytes": "1", "view": view, "broken": broken}
+    source = SegmentsDataSource(options)
+    reader = source.reader(source.schema())
+    tasks = reader.partitions()
+    assert len(tasks) == 5
+    first = flights.path / "00000000000000000000.log"
+    data, ends = first.read_bytes(), [0]
+    while ends[-1] < len(data):
+        ends.append(ends[-1] + 12 + int.from_bytes(data[ends[-1] + 8 : ends[-1] + 12], "big"))
+    list(reader.read(tasks[0]))
+    (tmp_path / "new").write_bytes(data[ends[kept] :])
+    (tmp_path / "new").replace(first)
+    for task in tasks[1:3]:
+        with pytest.raises(StorageError, match=r"0\.log: has [0-9,]+ bytes, and had .*: a broker has cut or replaced"):
+            list(reader.read(task))
+    assert sum(batch.num_rows for task in tasks[3:] for batch in reader.read(task)) == (200 if view == "records" else 2)
+
+
 def test_committed_records_are_told_from_aborted_and_open_ones(spark, tmp_path):
     log = LogDirectory(tmp_path, "t-0")
     log.numbered(2)

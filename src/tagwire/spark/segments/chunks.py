@@ -40,11 +40,12 @@ def chunks(file: LogFile, start: int, end: int, *, drop: bool) -> Iterator[Chunk
 
     Raises:
         CorruptRecordError: bytes that no batch can start with, or a batch that is cut off; names file and byte.
-        StorageError: the file cannot be read.
+        StorageError: the file cannot be read, or a broker has put another one in its place, as compaction does.
     """
     at, want = start, CHUNK_BYTES
     while at < end:
         data = memoryview(file.file_system.read(file.path, at, min(at + want, end)))
+        file.check_kept()
         ends = [position + size for position, size, _ in batch_bounds(data)]
         if ends:
             yield Chunk(data[: ends[-1]], at, ends)

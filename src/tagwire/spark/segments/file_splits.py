@@ -39,6 +39,19 @@ class LogFile:
     base_offset: int
     last: bool = True
 
+    def check_kept(self) -> None:
+        """Raises StorageError where the segment has another size than when the read was planned: nothing is written to
+        one that is not the last, but compaction puts another in its place (Kafka's UnifiedLog.replaceSegments), whose
+        records stand elsewhere, and those of one task would come twice or not at all."""
+        if self.last or not isinstance(self.file_system, LocalFileSystem):  # stores keep what was tiered as it is
+            return
+        (now,) = self.file_system.get_info(self.path)
+        if now.size != self.size:
+            raise StorageError(
+                f"{self.path}: has {now.size:,} bytes, and had {self.size:,} when the read began: a broker has cut or "
+                "replaced it meanwhile, as compaction does; read again"
+            )
+
 
 @dataclass(frozen=True)
 class PartitionLog:
