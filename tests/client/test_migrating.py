@@ -70,3 +70,15 @@ def test_every_argument_of_aiokafka_stands_in_one_row() -> None:
     rows = re.findall(r"^\| ([a-z][\w, ]*) \| ", AIOKAFKA, re.MULTILINE)
     names = [name for row in rows if row != "argument" for name in row.split(", ")]
     assert sorted(names) == sorted(_AIOKAFKA.split())
+
+
+def test_a_property_that_librdkafka_takes_is_said_to_be_its_own() -> None:
+    """librdkafka sets one after the other: where it knows the first, it is the second that it refuses."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    known = set()
+    for name in sorted(JAVA - LIBRDKAFKA):
+        with pytest.raises(confluent_kafka.KafkaException) as refused:
+            confluent_kafka.Producer({name: "1", "linger.ms": "none"})
+        if not re.search("No such configuration property|Java .* not supported", str(refused.value)):
+            known.add(name)
+    assert known == set()

@@ -85,6 +85,15 @@ _LIBRDKAFKA: Final = """
     sasl.oauthbearer.scope sasl.password sasl.username ssl.ca.certificate.stores ssl.ca.location ssl.ca.pem
     ssl.certificate.location ssl.certificate.pem ssl.crl.location ssl.curves.list ssl.engine.id ssl.engine.location
     ssl.key.location ssl.key.pem ssl.providers ssl.sigalgs.list ssl_engine_callback_data
+    acks bootstrap.servers max.poll.records sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.kerberos.service.name sasl.mechanism sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.token.endpoint.url share.acknowledgement.mode ssl.cipher.suites
+    ssl.endpoint.identification.algorithm ssl.key.password ssl.keystore.location ssl.keystore.password
 """
 
 KNOWN: Final = frozenset({*_JAVA.split(), *_LIBRDKAFKA.split()})
