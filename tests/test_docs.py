@@ -5,6 +5,7 @@ Those that need Spark run in tests/spark/test_docs.py.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -15,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tagwire.broker import Broker
+from tagwire.broker.config_file import read_config
+from tagwire.broker.settings import Settings
 
 from .certificates import Certificates
 from .doc_blocks import PAGES, Block, blocks, pages_with
@@ -121,3 +125,28 @@ def test_no_python_stands_where_nothing_runs_it(page: Path) -> None:
     )
     assert re.findall(code, fenced, re.MULTILINE) == []
     assert page.name == "negotiation.md" or ">>>" not in fenced
+
+
+SETTINGS = [
+    pytest.param(text, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, text in enumerate(re.findall(r"^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S))
+]
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_a_settings_file_of_a_page_is_one_that_a_broker_takes(
+    text: str, folder: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the files that it names, and the password in the environment."""
+    monkeypatch.setenv("ALICE_PASSWORD", "wonderland")
+    for name in ("broker.pem", "broker.key"):  # one file that has both
+        shutil.copy(certificates.broker, folder / name)
+    shutil.copy(certificates.authority, folder / "clients.pem")
+    point = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
+    x, y = (base64.urlsafe_b64encode(each.to_bytes(32, "big")).decode().rstrip("=") for each in (point.x, point.y))
+    (folder / "issuer.json").write_text(json.dumps({"keys": [{"kty": "EC", "crv": "P-256", "x": x, "y": y}]}))
+    (folder / "broker.toml").write_text(text, encoding="utf-8")
+    given = read_config(folder / "broker.toml")
+    assert given
+    Settings(**given)
