@@ -20,6 +20,7 @@ from tagwire.client import (
     Client,
     Committed,
     ConfigResource,
+    Consumer,
     NewTopic,
     OffsetAndMetadata,
     Producer,
@@ -306,6 +307,11 @@ OPTIONS: list[tuple[type, dict[str, Any], str]] = [
     (Producer, {"transactional_id": 5}, "transactional_id: needs text, not int"),
     (Producer, {"idempotence": "yes"}, "idempotence: needs True or False, not str"),
     (Producer, {"interceptors": print}, "interceptors=<.*>: allowed is a list of functions of a topic and a record"),
+    (Producer, {"interceptors": 3}, "interceptors=3: allowed is a list of functions of a topic and a record"),
+    (Consumer, {"interceptors": 3}, "interceptors: needs a list of functions of a record, not int"),
+    (Client, {"exclude": {1: "5-6"}}, 'exclude: 1: needs the name of an API, such as "Fetch", as text'),
+    (Client, {"versions": {None: 3}}, "versions: None: needs the name of an API"),
+    (Client, {"apis": [None]}, "one of apis: needs what tagwire.rpc.api_of makes"),
     (Producer, {"header_serdes": {}}, r"header_serdes: needs HeaderSerdes\(\{...\}\), not dict"),
     (Producer, {"dialect": "int-headers", "register": "headers.toml"}, "register: needs a HeaderRegister, such as"),
     (Producer, {"acks": ["all"]}, r"acks=\['all'\]: allowed is all, 0 or 1"),
@@ -389,6 +395,8 @@ def test_properties_in_the_wrong_place_are_not_repeated(client: Client) -> None:
 
 
 TELLS_ADMINS: list[tuple[Callable[[Admin], object], str]] = [
+    (lambda a: a.elect_leaders([("orders", 0)]), "election_type=<list>: allowed is preferred or unclean"),  # type: ignore[arg-type]
+    (lambda a: a.elect_leaders({"orders": 0}), "election_type=<dict>: allowed is preferred or unclean"),  # type: ignore[arg-type]
     (lambda a: a.create_topics(5), r"""topics=5: allowed is NewTopic\("orders", num_partitions=3\)"""),  # type: ignore[arg-type]
     (lambda a: a.create_topics({"orders": 3}), r"topics=<dict>: allowed is NewTopic"),  # type: ignore[arg-type]
     (lambda a: a.create_topics(NewTopic("n", "3")), "num_partitions of 'n'='3': allowed is a whole number"),  # type: ignore[arg-type]

@@ -134,6 +134,8 @@ def _highest(api: int, ours: Ranges, theirs: Ranges, excluded: Excluded, apis: A
 
 
 def _key(name: str, option: str) -> int:
+    if not isinstance(name, str):  # such as a number: what is taken is "1"
+        raise ConfigError(f'{option}: {name!r:.60}: needs the name of an API, such as "Fetch", as text')
     key = api_key(name)
     if key is None:
         from difflib import get_close_matches  # not before something is wrong

@@ -26,7 +26,7 @@ class Elections(AdminApi):
     ) -> dict[TopicPartition, bool]:
         """As `Admin.elect_leaders`."""
         kind = messages.ElectLeadersRequest
-        if election_type not in ELECTION_TYPES:
+        if not isinstance(election_type, str) or election_type not in ELECTION_TYPES:
             raise wrong("election_type", arguments.shown(election_type), " or ".join(ELECTION_TYPES))
         if partitions is None:
             known = await self._network.refresh(None, self._network.deadline())

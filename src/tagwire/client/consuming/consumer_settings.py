@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict
 
@@ -114,6 +114,7 @@ def settings_of(fetch: FetchSettings, consume: ConsumeSettings, options: Mapping
     if consuming.auto_commit and group is None:
         raise ConfigError("auto_commit=True: a consumer without a group has nowhere to commit; give it group=")
     interceptors = options.get("interceptors", ())
+    of_type("interceptors", interceptors, Iterable, "a list of functions of a record")
     if callable(interceptors) or isinstance(interceptors, str):
         raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a record")
     passes = tuple(interceptors or ())

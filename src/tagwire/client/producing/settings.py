@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict
 
@@ -120,7 +120,7 @@ def _encoding_settings(
     header_serdes: HeaderSerdes | None = None,
     register: HeaderRegister | None = None,
 ) -> EncodingSettings:
-    if callable(interceptors):
+    if callable(interceptors) or not isinstance(interceptors, Iterable):
         raise wrong("interceptors", arguments.shown(interceptors), "a list of functions of a topic and a record")
     of_type("register", register, HeaderRegister, 'a HeaderRegister, such as HeaderRegister.load("headers.toml")')
     of_type("header_serdes", header_serdes, HeaderSerdes, "HeaderSerdes({...})")
