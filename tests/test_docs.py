@@ -23,7 +23,7 @@ from tagwire.broker.config_file import read_config
 from tagwire.broker.settings import Settings
 
 from .certificates import Certificates
-from .doc_blocks import PAGES, Block, blocks, pages_with
+from .doc_blocks import PAGES, ROOT, Block, blocks, pages_with
 from .values.registry_server import registry_server
 
 # What a reader's own program has.
@@ -150,3 +150,12 @@ def test_a_settings_file_of_a_page_is_one_that_a_broker_takes(
     given = read_config(folder / "broker.toml")
     assert given
     Settings(**given)
+
+
+def test_every_name_of_ours_in_the_glossary_is_in_the_source() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
+    known = {*re.findall(r"\w+", source), *(path.stem for path in (ROOT / "src").rglob("*"))}
+    rows = re.findall(r"^\| (`.*?) \| ", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name for row in rows for span in re.findall(r"`([^`]+)`", row) for name in re.findall(r"\w+", span)}
+    assert len(named) > 150
+    assert named - known == set()
