@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 import re
 from pathlib import Path
@@ -72,13 +73,20 @@ def test_every_argument_of_aiokafka_stands_in_one_row() -> None:
     assert sorted(names) == sorted(_AIOKAFKA.split())
 
 
-def test_a_property_that_librdkafka_takes_is_said_to_be_its_own() -> None:
-    """librdkafka sets one after the other: where it knows the first, it is the second that it refuses."""
-    confluent_kafka = pytest.importorskip("confluent_kafka")
-    known = set()
-    for name in sorted(JAVA - LIBRDKAFKA):
-        with pytest.raises(confluent_kafka.KafkaException) as refused:
-            confluent_kafka.Producer({name: "1", "linger.ms": "none"})
-        if not re.search("No such configuration property|Java .* not supported", str(refused.value)):
-            known.add(name)
-    assert known == set()
+def test_every_property_of_librdkafka_is_known_as_its_own(tmp_path: Path) -> None:
+    """By the table that librdkafka prints of itself."""
+    library = ctypes.CDLL(pytest.importorskip("confluent_kafka.cimpl").__file__)
+    system = ctypes.CDLL(None)
+    system.fopen.restype = ctypes.c_void_p
+    system.fclose.argtypes = library.rd_kafka_conf_properties_show.argtypes = [ctypes.c_void_p]
+    file = system.fopen(bytes(tmp_path / "properties"), b"w")
+    library.rd_kafka_conf_properties_show(file)
+    system.fclose(file)
+    names = set(re.findall(r"^([a-z]\S+) +\|", (tmp_path / "properties").read_text(encoding="utf-8"), re.MULTILINE))
+    assert len(names) > 150
+    assert names - LIBRDKAFKA == set()
+
+
+def test_what_is_set_by_calls_of_c_is_not_what_a_misspelt_property_means() -> None:
+    with pytest.raises(ConfigError, match=r"^ssl\.key: not supported$"):
+        parse({"bootstrap.servers": "kafka-1:9092", "ssl.key": "1"})

@@ -94,15 +94,24 @@ _LIBRDKAFKA: Final = """
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.sub.claim.name
     sasl.oauthbearer.token.endpoint.url share.acknowledgement.mode ssl.cipher.suites
     ssl.endpoint.identification.algorithm ssl.key.password ssl.keystore.location ssl.keystore.password
+    offset.store.path offset.store.sync.interval.ms sasl.oauthbearer.assertion.jwt.template.file
+    sasl.oauthbearer.assertion.private.key.pem sasl.oauthbearer.metadata.authentication.type ssl.certificate.verify_cb
+    ssl_ca ssl_certificate ssl_key
 """
 
 KNOWN: Final = frozenset({*_JAVA.split(), *_LIBRDKAFKA.split()})
+
+# Of librdkafka, and set by calls of C alone: nobody who writes ssl.key means one of these.
+_BY_CALLS: Final = frozenset({"ssl_ca", "ssl_certificate", "ssl_key"})
 
 
 def meant_by(name: str) -> str | None:
     """The name that a property's, which nobody knows, is likely to be a misspelling of; None where it is none."""
     typed = name.lower()
-    near = get_close_matches(typed, sorted(KNOWN), 1, _ALIKE) or [known for known in KNOWN if _one_slip(typed, known)]
+    sensible = KNOWN - _BY_CALLS
+    near = get_close_matches(typed, sorted(sensible), 1, _ALIKE) or [
+        each for each in sensible if _one_slip(typed, each)
+    ]
     return min(near, default=None)
 
 
