@@ -448,6 +448,14 @@ def test_a_pattern_takes_in_topics_that_come_later(scene: ClassicScene) -> None:
     scene.until(lambda: handler.owned == ALL | partitions("tt", 0), 30)
 
 
+def test_another_pattern_is_looked_for_at_once_and_not_when_metadata_is_old(scene: ClassicScene) -> None:
+    scene.cluster.topic("other", 1)
+    membership, handler = scene.member(topics=(), pattern="t.*")
+    scene.until(lambda: scene.settled(handler))
+    membership.subscribe(frozenset(), "oth.*")
+    scene.until(lambda: handler.owned == partitions("other", 0), 10)
+
+
 class Answers:
     """A network whose metadata comes when a test says so."""
 

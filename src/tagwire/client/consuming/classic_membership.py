@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Final
 
 from tagwire import messages
@@ -480,7 +481,8 @@ class ClassicMembership:
             try:
                 if self._has_skipped:
                     await self._look_at_assignments()
-                await Wait(lambda: not self._is_watching, self._topics.refresh_at)
+                due = self._topics.refresh_at
+                await Wait(partial(self._is_watched_before, due), due)
                 if not self._is_watching or self._network.now() < self._topics.refresh_at:
                     continue
                 await self._topics.refresh(self._network.deadline())
@@ -509,6 +511,10 @@ class ClassicMembership:
             self._has_skipped = False
             if outgrown:
                 self.request_rejoin("partitions came while the leader was away")
+
+    def _is_watched_before(self, due: float) -> bool:
+        # Another pattern is looked for at once, however long what the one before matched would have held.
+        return not self._is_watching or self._topics.refresh_at < due
 
     @property
     def _is_watching(self) -> bool:
