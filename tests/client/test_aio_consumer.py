@@ -283,6 +283,17 @@ def test_closing_again_does_nothing_and_nobody_closing_is_told_of(bootstrap: str
     run(main)
 
 
+def test_whoever_calls_what_is_closed_hears_that_and_closing_it_again_does_nothing(bootstrap: str, run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        async with AsyncConsumer(bootstrap) as consumer:
+            await consumer.close()
+            for _ in range(2):
+                with pytest.raises(ConsumerStateError, match="the consumer is closed"):
+                    await asyncio.create_task(consumer.poll())
+
+    run(main)
+
+
 def test_closing_what_another_task_is_closing_does_not_keep_that_from_its_commit(bootstrap: str, run: Main) -> None:  # noqa: F811
     async def main() -> None:
         consumer = member(bootstrap, f"g-both-{id(run)}", max_poll_records=10)

@@ -93,15 +93,16 @@ class ConsumerCore:
                     "the consumer is used by two threads or tasks at a time: only wakeup() may be called beside "
                     "another call; give each its own consumer"
                 )
-            if self._is_closed:
-                raise ConsumerStateError("the consumer is closed")
         except BaseException:
             call.close()
             raise
         try:
+            if self._is_closed:
+                raise ConsumerStateError("the consumer is closed")
             return await call
         finally:
-            if not is_within:
+            call.close()
+            if not is_within:  # also where it is closed: else nobody but this user would hear of that
                 self._users.clear()
 
     # Subscription --------------------------------------------------------------------------------------------------
