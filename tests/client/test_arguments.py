@@ -227,6 +227,15 @@ def test_numbers_of_numpy_are_numbers(bootstrap: str, kind: Callable[..., Any], 
             next(made)
 
 
+def test_operations_may_take_for_ever(bootstrap: str) -> None:
+    with Client(bootstrap, timeout=float("inf")) as client:
+        with Reader(client, {("orders", 0): 0}, stop_at_end=True) as reader:
+            assert len(list(reader.records())) == 10
+        with Consumer(client, group="for-ever", offset_reset="earliest") as consumer:
+            consumer.assign(("orders", 0))
+            assert len(consumer.consume(10, 30)) == 10
+
+
 def test_several_addresses_may_be_a_set_or_come_one_by_one(bootstrap: str) -> None:
     for given in ({bootstrap}, iter([bootstrap]), np.array([bootstrap]), {bootstrap: None}.keys()):
         with Client(given) as client:  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ class Fetcher:
         self._network = network
         self._buffer = buffer
         # What is sent behind a Fetch waits for its response: for half of the time that it has.
-        self._settings = replace(settings, max_wait_ms=min(settings.max_wait_ms, int(network.timeout * 500)))
+        self._settings = replace(settings, max_wait_ms=int(min(settings.max_wait_ms, network.timeout * 500)))
         self._dialect = dialect
         self._max_buffered = max_buffered
         self.is_held_back = False
