@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tagwire.client.config import parse
+from tagwire.client.config import MAX_FETCH_BYTES, parse
 from tagwire.client.consuming.consumer_settings import ConsumerSettings, settings_of
 from tagwire.errors import ConfigError
 
@@ -79,6 +79,9 @@ def test_a_wrong_property_is_refused_by_its_name(properties: dict[str, Any], sai
     [
         ({"grupo": "g"}, "grupo: no such option; group is one"),
         ({"max_poll_records": 0}, "max_poll_records=0: needs a number from 1"),
+        ({"max_poll_records": 1.5}, r"max_poll_records=1\.5: needs a whole number"),
+        ({"max_wait_ms": 0.5}, r"max_wait_ms=0\.5: needs a whole number"),
+        ({"batch_rows": 2.5}, r"batch_rows=2\.5: needs a whole number"),
         ({"auto_commit": "yes", "group": "g"}, "auto_commit: needs True or False"),
         ({"offset_reset": "first"}, "offset_reset=first: allowed is none, earliest"),
         ({"interceptors": print}, "interceptors=.*: allowed is a list of functions of a record"),
@@ -89,3 +92,12 @@ def test_a_wrong_property_is_refused_by_its_name(properties: dict[str, Any], sai
 def test_a_wrong_option_is_refused_by_its_name(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         settings(**options)
+
+
+def test_numbers_with_a_point_may_be_whole_ones_and_one_without_an_end_is_the_highest() -> None:
+    found = settings(max_poll_records=1e2, max_bytes=1e6, max_partition_bytes=float("inf"), batch_rows=1e3)
+    assert (
+        repr((found.consume.max_poll_records, found.fetch.max_bytes, found.decoding.batch_rows))
+        == "(100, 1000000, 1000)"
+    )
+    assert found.fetch.max_partition_bytes == MAX_FETCH_BYTES

@@ -311,6 +311,15 @@ def at_least(name: str, value: Any, lowest: float) -> Any:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
+def whole_up_to(name: str, value: float, highest: int) -> int:
+    """A number that counts something: what is beyond `highest` means that. Raises ConfigError for a part of one, which
+    no request and no kernel could be told."""
+    found = min(value, highest)
+    if found != int(found):
+        raise ConfigError(f"{name}={value!r}: needs a whole number")
+    return int(found)
+
+
 def as_text(value: str | Real | PathLike[str]) -> str:
     """A setting as Kafka's files write it; a member of an enum is its value."""
     if isinstance(value, PathLike):

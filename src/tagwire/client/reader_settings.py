@@ -15,6 +15,7 @@ from tagwire.client.config import (
     at_least,
     isolation_of,
     offset_reset_of,
+    whole_up_to,
     wrong,
 )
 from tagwire.client.option_types import of_type
@@ -80,6 +81,14 @@ class ReaderOptions(FetchOptions, FormatOptions, SecurityOptions, total=False):
 
 _LOWEST: Final = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1, "max_partition_bytes": 1, "metadata_max_age": 0}
 
+# No connection takes a response that is much larger.
+_HIGHEST: Final = {
+    "max_wait_ms": MAX_INT,
+    "min_bytes": MAX_INT,
+    "max_bytes": MAX_FETCH_BYTES,
+    "max_partition_bytes": MAX_FETCH_BYTES,
+}
+
 
 def settings_of(
     defaults: FetchSettings, options: Mapping[str, Any], beside: Sequence[str] = ()
@@ -113,11 +122,11 @@ def _fetch_settings(defaults: FetchSettings, given: dict[str, Any]) -> FetchSett
     for name, lowest in _LOWEST.items():
         if name in found:
             found[name] = at_least(name, found[name], lowest)
-    for name in ("max_bytes", "max_partition_bytes"):  # no connection takes a response that is much larger
-        if name in found:
-            found[name] = min(found[name], MAX_FETCH_BYTES)
     if found.get("min_bytes", 0) > MAX_INT:
         raise wrong("min_bytes", str(found["min_bytes"]), f"at most {MAX_INT}")
+    for name, highest in _HIGHEST.items():
+        if name in found:
+            found[name] = whole_up_to(name, found[name], highest)
     if "isolation" in found:
         isolation_of(found["isolation"])
     if "offset_reset" in found:
@@ -143,7 +152,7 @@ def _decoding_settings(given: dict[str, Any]) -> DecodingSettings:
         given["columns"] = tuple(arguments.names("columns", given["columns"]))
     for name in ("batch_rows", "batch_bytes"):
         if name in given:
-            given[name] = min(at_least(name, given[name], 1), _MOST_COUNTED)
+            given[name] = whole_up_to(name, at_least(name, given[name], 1), _MOST_COUNTED)
     settings = DecodingSettings(**given)
     check_columns(settings.columns, settings.timestamp_unit)
     return settings

@@ -8,7 +8,7 @@ from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
-from tagwire.client.config import FetchSettings, at_least, offset_reset_of, wrong
+from tagwire.client.config import MAX_INT, FetchSettings, at_least, offset_reset_of, whole_up_to, wrong
 from tagwire.client.consume_settings import ConsumeSettings
 from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.option_types import of_type
@@ -145,6 +145,8 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
     for name, lowest in _LOWEST.items():
         if name in given:
             given[name] = at_least(name, given[name], lowest)
+    if "max_poll_records" in given:
+        given["max_poll_records"] = whole_up_to("max_poll_records", given["max_poll_records"], MAX_INT)
     if "assignors" in given:
         given["assignors"] = tuple(arguments.names("assignors", given["assignors"]))
     return given
