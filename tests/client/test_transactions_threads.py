@@ -235,3 +235,20 @@ def test_a_commit_that_is_repeated_after_it_went_through_is_a_success_once(clust
         producer.commit_transaction()
         with pytest.raises(TransactionStateError, match="begin_transaction comes before it"):
             producer.commit_transaction()
+
+
+@pytest.mark.parametrize(("abort", "ends"), [(True, [True, True]), (False, [True])])
+def test_closing_goes_on_with_a_commit_that_nobody_waits_for_any_more(
+    cluster: FakeCluster, abort: bool, ends: list[bool]
+) -> None:
+    with Client(cluster.bootstrap, timeout=0.5) as client:
+        producer = Producer(client, transactional_id="x")
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("t", b"v", partition=0)
+        producer.flush()
+        cluster.script("EndTxn", Silence())
+        with pytest.raises(RequestTimeoutError):
+            producer.commit_transaction(0.4)
+        producer.close(abort=abort)
+        assert [message.committed for message in cluster.requests("EndTxn")] == ends

@@ -240,12 +240,13 @@ class Producer(CoreOwner):
 
         Args:
             timeout: seconds that flushing may take; what is not delivered by then is failed.
-            abort: whether an open transaction is aborted. Otherwise it stays open, with what was flushed before, until
+            abort: whether an open transaction is aborted, and a commit that was begun and whose outcome nobody has
+                heard goes on, as in Kafka's Sender. Otherwise it stays open, with what was flushed before, until
                 somebody ends it (`end_transaction`) or its time is up: nothing is sent, nobody is told. A producer that
                 is not closed, but collected or left behind by its process, ends nothing either.
 
         Raises:
-            As `flush` and `abort_transaction`.
+            As `flush`, `abort_transaction` and `commit_transaction`.
         """
         seconds("timeout", timeout)
         self._end(lambda: self._core.close(timeout, abort=abort))

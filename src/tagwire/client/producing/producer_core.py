@@ -314,6 +314,8 @@ class ProducerCore(Generic[RecordDelivery]):
         transactions = self._idempotence
         if not isinstance(transactions, TransactionManager):
             await self.flush(timeout)
+        elif abort and transactions.state is TransactionState.COMMITTING_TRANSACTION:  # decided, and not all have heard
+            await self.commit_transaction(timeout)
         elif abort and transactions.state in (
             TransactionState.IN_TRANSACTION,
             TransactionState.ABORTABLE_ERROR,
