@@ -9,7 +9,7 @@ import pytest
 
 from tagwire import messages
 from tagwire.client import Committed
-from tagwire.errors import CommitFailedError, Error
+from tagwire.errors import CommitFailedError, Error, KafkaError
 from tagwire.partitions import TopicPartition
 
 from .fake_broker import Late
@@ -359,3 +359,33 @@ def test_a_commit_that_goes_on_failing_keeps_only_its_own_partitions_from_beginn
     consumer.drained(1)
     assert room.driver.now() < began + 1
     held.release()
+
+
+@both_protocols
+def test_commits_of_a_topic_that_is_gone_keep_nobody_waiting_and_one_that_brokers_do_not_know_yet_is_waited_for(
+    protocol: dict[str, Any],
+) -> None:
+    room = Room()
+    room.fill(3)
+    consumer = subscribed(room, protocol, auto_commit=True, auto_commit_interval=100)
+    consumer.drained(3)
+    began, until_known, asked = room.driver.now(), room.driver.now() + 1, [0.0]
+
+    def commit(message: Any) -> Any:
+        asked.append(room.driver.now())
+        if room.driver.now() < until_known:
+            return response(message, Error.UNKNOWN_TOPIC_OR_PARTITION)
+        return room.offsets.commit(message)
+
+    room.cluster.serve({}, {"OffsetCommit": commit})
+    consumer.call(consumer.core.commit({AT: 2}, None))
+    assert room.committed == {AT: 2}
+    assert asked[-1] - began < 2.5
+
+    until_known = float("inf")
+    with pytest.raises(KafkaError, match="partition t-0") as refused:
+        consumer.call(consumer.core.commit({AT: 3}, None))
+    assert refused.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION
+    began = room.driver.now()
+    consumer.call(consumer.core.unsubscribe())  # commits by itself before it gives the partition up
+    assert asked[-1] - began < 4

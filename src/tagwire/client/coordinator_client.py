@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.coordinators import coordinators
-from tagwire.client.network_client import NetworkClient
-from tagwire.client.scheduling import sleep
+from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
+from tagwire.client.scheduling import NEVER, sleep
 from tagwire.codec import RequestMessage
 from tagwire.errors import Error, KafkaError, RequestTimeoutError, TagwireError
 
@@ -46,6 +46,7 @@ class CoordinatorClient:
         *,
         highest: int | None = None,
         once: bool = False,
+        gives_topics_up: bool = False,
     ) -> Response:
         """The response without an error in it. What may succeed later, and a lost connection, is tried again: the
         request must be one that can be sent twice.
@@ -54,11 +55,14 @@ class CoordinatorClient:
             errors: the error codes in the response, 0 for none. what: how errors call the request.
             highest: the highest version that may be spoken.
             once: not again when it may have been sent and was not answered: it may come late, after the second.
+            gives_topics_up: whether what is refused for unknown topics or partitions alone is tried again for as long
+                as `NetworkClient.topic` waits for one, and no longer: they are gone.
 
         Raises:
             KafkaError: the broker refuses. RequestTimeoutError, ConnectError, ...: no response by the deadline.
         """
         retry = self._network.retry(deadline)
+        missing_until = None if gives_topics_up else NEVER
         while True:
             is_sent = False
             soon = min(deadline, self._network.deadline())
@@ -82,4 +86,9 @@ class CoordinatorClient:
             if any(refusal.error in _LOST_COORDINATOR for refusal in refusals):
                 self._node = None
             worst = next((refusal for refusal in refusals if not refusal.retriable), refusals[0])
+            if all(refusal.error is Error.UNKNOWN_TOPIC_OR_PARTITION for refusal in refusals):
+                now = self._network.now()
+                missing_until = now + UNKNOWN_TOPIC_PATIENCE if missing_until is None else missing_until
+                if now >= missing_until:
+                    raise worst
             await sleep(retry.pause_until(worst))

@@ -100,6 +100,9 @@ class OffsetCommits:
                         deadline,
                         f"commit of group {self._group!r}",
                         highest=_HIGHEST,
+                        # Who loses a partition because its topic was deleted commits inside of `poll`, before it gives
+                        # that up, and would hold up the group. Source: Kafka's CommitRequestManager.
+                        gives_topics_up=True,
                     )
                 except KafkaError as error:
                     membership = self._membership()
