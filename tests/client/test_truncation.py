@@ -288,3 +288,22 @@ def test_a_position_in_a_topic_that_was_made_anew_waits_for_no_epoch_of_the_one_
     assert fetching.offsets(30) == list(range(30))
     assert asked(cluster) == [(0, 0, 4)]
     assert fetching.driver.now() - before < 5.0
+
+
+@pytest.mark.parametrize("told_by", ["Fetch", "OffsetForLeaderEpoch"])
+@pytest.mark.parametrize(("reset", "expected"), [("earliest", 0), ("latest", 30)])
+def test_where_a_topic_that_was_made_anew_diverges_from_the_one_before_is_no_place_to_go_on(
+    told_by: str, reset: str, expected: int
+) -> None:
+    cluster, log, fetching = led(3, offset_reset=reset)
+    cluster.ids["t"] = UUID(int=77)
+    if told_by == "Fetch":
+        fetching.network.forget({"t"})
+        fetching.run(lambda: getattr(fetching.network.known_topic("t"), "topic_id", None) == UUID(int=77))
+        cluster.diverging[0] = (3, 17)
+    else:
+        cluster.epoch_ends[0] = (3, 17)
+        moved(cluster, log, 4)
+    fetching.run(lambda: fetching.buffer.has_any)
+    fill(log, 1, partition_leader_epoch=4)
+    assert fetching.offsets(40 - expected) == list(range(expected, 40))

@@ -17,6 +17,7 @@ from tagwire.client.config import FetchSettings
 from tagwire.client.fetch_failures import FetchFailures
 from tagwire.client.fetch_positions import UNKNOWN, CompletedFetch, FetchBuffer, FetchPosition, LeaderAndEpoch
 from tagwire.client.leader_lookups import EpochOffset, LookedUpEpoch, epoch_ends_at, offsets_at
+from tagwire.client.metadata import NO_TOPIC_ID
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_reset import offset_reset
 from tagwire.client.offsets import NO_OFFSET, list_offsets
@@ -179,6 +180,8 @@ class PositionLookups:
             position.leader_epoch = told.leader_epoch
 
     def _truncated(self, position: FetchPosition, told: EpochOffset | None, leader: LeaderAndEpoch) -> None:
+        if self._is_of_another_topic(position):
+            told = None  # up to there the epochs are alike, and no record: what was read is gone with its topic
         error = LogTruncationError(position.partition, position.offset, None if told is None else told.offset)
         if self._reset is None:
             self._failures.hand_over(position, error)
@@ -190,6 +193,12 @@ class PositionLookups:
             self._move(position, told, leader)
 
     # Parts ---------------------------------------------------------------------------------------------------------
+
+    def _is_of_another_topic(self, position: FetchPosition) -> bool:
+        """Whether the topic was deleted and made anew since the position was reached."""
+        topic = self._network.known_topic(position.partition.topic)
+        now = NO_TOPIC_ID if topic is None else topic.topic_id
+        return NO_TOPIC_ID not in (now, position.topic_id) and now != position.topic_id
 
     def _move(self, position: FetchPosition, to: EpochOffset, leader: LeaderAndEpoch) -> None:
         """Goes on elsewhere, and tells whoever gives out what was fetched, after all that was fetched before."""
