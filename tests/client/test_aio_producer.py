@@ -14,7 +14,15 @@ import pytest
 from tagwire.broker import Broker
 from tagwire.client import Admin, Producer
 from tagwire.client.aio import AsyncAdmin, AsyncClient, AsyncProducer
-from tagwire.errors import BufferFullError, ConnectError, Error, KafkaError, TagwireError, TransactionStateError
+from tagwire.errors import (
+    BufferFullError,
+    ConnectError,
+    Error,
+    KafkaError,
+    RequestTimeoutError,
+    TagwireError,
+    TransactionStateError,
+)
 
 from .fake_broker import FakeCluster, Late, Silence
 from .produce_responses import refusing
@@ -380,6 +388,28 @@ def test_closing_that_is_cancelled_fails_what_is_not_delivered(run: Main) -> Non
                     await producer.close()
             with pytest.raises(TagwireError, match="closed before this was delivered"):
                 await delivery
+
+    run(main)
+
+
+def test_whoever_flushes_is_told_what_failed_meanwhile_also_beside_others_and_of_a_close(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            cluster.script("Produce", refusing(Error.INVALID_RECORD))
+            async with AsyncProducer(cluster.bootstrap, linger=60) as producer:
+                await producer.send("t", b"v")
+                flushed = await asyncio.gather(producer.flush(), producer.flush(), return_exceptions=True)
+                assert [getattr(error, "error", None) for error in flushed] == [Error.INVALID_RECORD] * 2
+                await producer.flush()
+                cluster.script("Produce", Silence())
+                await producer.send("t", b"w")
+                flush = asyncio.create_task(producer.flush())
+                await asyncio.sleep(0.1)
+                with pytest.raises(RequestTimeoutError):
+                    await producer.close(0.1)
+                with pytest.raises(TagwireError, match="closed before this was delivered"):
+                    await flush
 
     run(main)
 

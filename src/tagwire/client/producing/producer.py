@@ -229,8 +229,8 @@ class Producer(CoreOwner):
             timeout: seconds to wait at most; None for as long as the producer tries.
 
         Raises:
-            TagwireError: the first failure since the last flush: KafkaError as a broker refused, or what kept a batch
-                from being delivered within its time. Each `Delivery` has its own.
+            TagwireError: the first failure since the last flush, or of what this one has waited for: KafkaError as a
+                broker refused, or what kept a batch from being delivered within its time. Each `Delivery` has its own.
             RequestTimeoutError: not all of it was within `timeout`; it is tried further.
         """
         completed(self._core.flush(timeout))

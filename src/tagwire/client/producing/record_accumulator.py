@@ -202,23 +202,25 @@ class RecordAccumulator(Generic[RecordDelivery]):
         """Waits until every batch is complete.
 
         Raises:
-            TagwireError: the first failure since the last call. RequestTimeoutError: the deadline came first.
+            TagwireError: the first failure since the last call, or of what was waited for, which others who wait for
+                the same are told, too. RequestTimeoutError: the deadline came first.
         """
         error = await self.await_completion(deadline)
         if error is not None:
-            raise error
+            raise afresh(error)
 
     async def await_completion(self, deadline: float) -> TagwireError | None:
-        """`flush`, which returns the first failure since the last call. Raises RequestTimeoutError alone."""
+        """`flush`, which returns the failure that it raises. Raises RequestTimeoutError alone."""
         with self.completion:
             self.close_batches()
-            for batch in list(self._incomplete):
+            batches = list(self._incomplete)
+            for batch in batches:
                 while not all(leaf.is_done for leaf in batch.leaves()):
                     if self._now() >= deadline:
                         raise RequestTimeoutError(f"{len(self._incomplete)} batches were not delivered in time")
                     await self.completion.changed(deadline)
             error, self._error = self._error, None
-            return error
+            return error or next((leaf.error for batch in batches for leaf in batch.leaves() if leaf.error), None)
 
     def encoded(
         self, tp: TopicPartition, data: bytes, *, level: int | None = None, is_unsplittable: bool = False
