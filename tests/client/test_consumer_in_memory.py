@@ -297,6 +297,21 @@ def test_a_log_that_is_damaged_is_told_instead_of_waiting_for_ever(api: str) -> 
     assert offsets(consumer.drained(5)) == [*range(5)]
 
 
+@pytest.mark.parametrize("is_assigned", [True, False])
+def test_a_topic_that_does_not_exist_is_waited_for_and_that_is_said_once(
+    is_assigned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    room = Room()
+    consumer = room.consumer(max_wait_ms=100)
+    core = consumer.core
+    consumer.call(core.assign([("later", 0), ("later", 1)]) if is_assigned else core.subscribe("later", None, None))
+    for _ in range(20):
+        assert consumer.poll(1.0) == []
+    assert len([said for said in caplog.messages if "later" in said and "waited for" in said]) == 1
+    room.cluster.topic("later", 2)[0].append(batch_of(0, 3))
+    assert offsets(consumer.drained(3)) == [*range(3)]
+
+
 def test_a_partition_that_is_paused_while_its_records_are_read_goes_on_where_it_was() -> None:
     room = Room(2)
     room.fill(10)

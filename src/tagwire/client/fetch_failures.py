@@ -25,6 +25,7 @@ class FetchFailures:
         self._network = network
         self._buffer = buffer
         self.patience = patience
+        self._told: TagwireError | None = None
 
     def hand_over(self, position: FetchPosition, error: TagwireError) -> None:
         """Has `error` raised after all that was fetched before. Then the partition is fetched again, after a pause:
@@ -48,8 +49,11 @@ class FetchFailures:
         is_missing = isinstance(error, KafkaError) and error.error is Error.UNKNOWN_TOPIC_OR_PARTITION
         if is_missing and self.patience != NEVER:
             self.hand_over(position, error)
-        else:
-            self.failed(position, error)
+            return
+        is_news = is_missing and not position.is_failing and error is not self._told
+        if self.failed(position, error) and is_news:  # who has misspelt a topic would wait for ever without a word
+            self._told = error  # it is that of all partitions of the topic
+            logger.warning("%s: it is waited for: %s", position.partition, error)
 
     def put_off(self, positions: Collection[FetchPosition], error: TagwireError) -> None:
         """The same of several that failed together, and are tried together again; the error is handed over once."""

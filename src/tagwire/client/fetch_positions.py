@@ -189,6 +189,11 @@ class FetchPosition:
         """Bytes of records that are handed over and not taken yet."""
         return self.fetched_bytes - self.taken_bytes
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last attempt to fetch it has failed, and is repeated."""
+        return self._attempts > 0
+
     # The Fetcher's side --------------------------------------------------------------------------------------------
 
     def seek(self, offset: int, leader_epoch: int = UNKNOWN) -> None:
