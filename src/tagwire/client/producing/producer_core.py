@@ -7,7 +7,7 @@ to their end at once (`scheduling.completed`); with those of an event loop they 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -315,7 +315,8 @@ class ProducerCore(Generic[RecordDelivery]):
         if not isinstance(transactions, TransactionManager):
             await self.flush(timeout)
         elif abort and transactions.state is TransactionState.COMMITTING_TRANSACTION:  # decided, and not all have heard
-            await self.commit_transaction(timeout)
+            with suppress(TransactionStateError):  # of another thread's call that has just ended it
+                await self.commit_transaction(timeout)
         elif abort and transactions.state in (
             TransactionState.IN_TRANSACTION,
             TransactionState.ABORTABLE_ERROR,
