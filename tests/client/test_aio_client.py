@@ -212,6 +212,27 @@ def test_closing_again_closes_nothing_more_and_the_client_connects_anew(bootstra
     run(main)
 
 
+@pytest.mark.parametrize("api", ["ListOffsets", "Metadata"])
+def test_calls_that_a_client_is_closed_under_end_and_open_no_connection_anew(api: str, run: Main) -> None:
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            async with AsyncClient(cluster.bootstrap) as client:
+                await client.metadata("t")
+                cluster.script(api, Silence())
+                if api == "Metadata":
+                    call: asyncio.Future[Any] = asyncio.ensure_future(client.metadata())
+                else:
+                    call = asyncio.ensure_future(client.list_offsets({("t", 0): "latest"}))
+                await asyncio.sleep(0.1)
+            with pytest.raises(TagwireError, match="closed"):
+                async with asyncio.timeout(5):
+                    await call
+            assert not client._core.network.is_connected
+
+    run(main)
+
+
 def test_a_client_that_nobody_closed_is_told_of(bootstrap: str, run: Main) -> None:
     async def main() -> None:
         client = AsyncClient(bootstrap)

@@ -67,6 +67,7 @@ class AsyncioDriver(SocketDriver):
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
+        self._closings = 0
 
     # What the core calls -------------------------------------------------------------------------------------------
 
@@ -89,13 +90,17 @@ class AsyncioDriver(SocketDriver):
         """What `work` gives or raises. Where the task is cancelled, `work` ends where it waits.
 
         Raises:
-            TagwireError: this is another event loop.
+            TagwireError: this is another event loop, or `close` was called meanwhile.
         """
+        closings = self._closings
         try:
             self.require_loop()
             while True:
                 wait = core_step(work.send, None)
                 while not wait.is_over(time.monotonic()):
+                    if closings != self._closings:  # it would connect anew, for nobody to close
+                        self._close_channels()
+                        raise TagwireError(f"{self._owner} was closed meanwhile")
                     await self._wait(wait)
         except StopIteration as end:
             result: Result = end.value
@@ -121,10 +126,13 @@ class AsyncioDriver(SocketDriver):
             self.loop.call_soon_threadsafe(self.turn_soon)
 
     def close(self) -> None:
-        """Closes the sockets of every connection. The driver may be used again."""
+        """Closes the sockets of every connection; what is run ends where it waits. The driver may be used again."""
+        self._closings += 1
         self._close_channels()
         if self.loop.is_closed():
             return
+        for waiter in (*self._looked_at, *self._woken):
+            waiter.wake()
         if self._looked_at or self._woken:
             self.turn_soon()
             return

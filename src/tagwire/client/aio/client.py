@@ -53,7 +53,8 @@ class AsyncClient:
         return cls(properties)
 
     async def close(self) -> None:
-        """Closes every connection. The client may be used again; it connects anew."""
+        """Closes every connection; calls that other tasks wait for raise TagwireError. The client may be used again; it
+        connects anew."""
         self._driver.require_loop()
         self._core.network.close()
         self._driver.close()
