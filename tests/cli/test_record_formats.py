@@ -6,6 +6,7 @@ import pytest
 import typer
 
 from tagwire.cli.record_formats import formatted
+from tagwire.cli.record_input import formatted as reading
 from tagwire.cli.record_lines import ReadRecord
 
 RECORD = ReadRecord("t", 3, 88, 1234, "CreateTime", b"k\xff", b"value", [("a", b"1"), ("a", None), ("é", b"")])
@@ -62,3 +63,27 @@ def test_on_a_terminal_nothing_from_a_record_steers_it():
 def test_what_means_nothing_is_refused(text, said):
     with pytest.raises(typer.BadParameter, match=said):
         formatted(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "value"),
+    [
+        ("%v;", b"a;b", None, b"a;b"),
+        ("%v;", b"a;b;", None, b"a;b"),
+        ("%v;", b"a;;", None, b"a;"),
+        ("%v;", b"a", None, b"a"),
+        (r"%v;\n", b"a;b", None, b"a;b"),
+        (r"%k\t|%v", b"a\tb\t|c", b"a\tb", b"c"),
+        ("%k:%v:", b"k:", b"k", b""),
+        ("%k:%v:", b"k::", b"k", b""),
+        ("%k:%v:", b"k:a:b:", b"k", b"a:b"),
+    ],
+)
+def test_the_last_field_of_a_line_has_all_that_is_left_of_it(text, line, key, value):
+    read = reading(text, [], None, b"\n")(line, 1)
+    assert (read.key, read.value) == (key, value)
+
+
+def test_a_format_to_read_by_names_the_value_once_by_either_letter():
+    with pytest.raises(typer.BadParameter, match="names a field twice"):
+        reading("%v %s", [], None, b"\n")

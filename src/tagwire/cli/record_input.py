@@ -5,7 +5,8 @@ writes. A formatted line has the fields that a format names, in its order, with 
 
     %k key   %v or %s value   %h headers as k=v,k=v   %T timestamp, ms since 1970   %p partition   %t, %o anything
 
-Each field but the last ends where what follows it in the format first comes. What the format ends with may be missing.
+Each field but the last ends where what follows it in the format first comes, the last one at the end of the line. What
+the format ends with may be missing.
 """
 
 from __future__ import annotations
@@ -55,13 +56,14 @@ def formatted(text: str, headers: Headers, null: str | None, delimiter: bytes) -
     Raises:
         typer.BadParameter: the format means nothing, or its fields cannot be told apart.
     """
-    parts = split_format(text, _FIELDS)
+    parts = _joined(split_format(text, _FIELDS))
     if parts and isinstance(parts[-1], bytes) and parts[-1].endswith(delimiter):
         parts[-1] = parts[-1].removesuffix(delimiter)  # the line ends there anyway
     fields = [part for part in parts if isinstance(part, str)]
     if not fields:
         raise _bad("names no field, such as %v")
-    if len(set(fields) - {"o", "t"}) < len([part for part in fields if part not in "ot"]):
+    kept = ["v" if part == "s" else part for part in fields if part not in "ot"]
+    if len(set(kept)) < len(kept):
         raise _bad("names a field twice")
     for part, following in pairwise(parts):
         if isinstance(part, str) and isinstance(following, str):
@@ -80,8 +82,10 @@ def formatted(text: str, headers: Headers, null: str | None, delimiter: bytes) -
                     raise DecodeError(f"no {part!r} where the format has it", path=f"line {number}")
                 continue
             following = after[index]
-            end = line.find(following, at) if following else len(line)
-            end = len(line) if end < 0 and index + 2 == len(parts) else end
+            if index + 2 >= len(parts):  # all that is left is its own, also where that has what the format ends with
+                end = max(len(line) - len(following), at) if line.endswith(following) else len(line)
+            else:
+                end = line.find(following, at)
             if end < 0:
                 raise DecodeError(f"no {following!r} after %{part}", path=f"line {number}")
             found[part], at = line[at:end], end
@@ -140,6 +144,18 @@ def delimiter_of(text: str) -> bytes:
     found = b"".join(part for part in parts if isinstance(part, bytes))
     if not found:
         raise typer.BadParameter("needs at least one character", param_hint="'--delimiter'")
+    return found
+
+
+def _joined(parts: list[bytes | str]) -> list[bytes | str]:
+    """What stands between two fields in one piece: an escape is a part of its own."""
+    found: list[bytes | str] = []
+    for part in parts:
+        last = found[-1] if found else ""
+        if isinstance(part, bytes) and isinstance(last, bytes):
+            found[-1] = last + part
+        else:
+            found.append(part)
     return found
 
 
