@@ -194,6 +194,18 @@ BAD_ROWS = [
         pa.decimal128(9, 0),
         "at x: its number does not",
     ),
+    (
+        logical("bytes", "decimal", precision=30, scale=2),
+        [Decimal("9999999999999999999999999999.99"), Decimal(10**28)],
+        pa.decimal128(38, 2),
+        "at x: its number does not fit decimal(30, 2)",
+    ),
+    (
+        logical("bytes", "decimal", precision=38, scale=2),
+        [Decimal(10**36 - 1), Decimal(10**36)],
+        pa.decimal128(38, 0),
+        "at x: its number does not fit decimal(38, 2)",
+    ),
     (logical("long", "timestamp-micros"), [1, 1 << 60], pa.timestamp("ms", "UTC"), "at x: its number does not fit"),
     ({"type": "array", "items": "int"}, [[1], [2, None]], pa.list_(pa.int32()), "at x[]: it is null"),
     (

@@ -5,6 +5,7 @@ Source: the Avro specification, 1.11, "Binary Encoding". Columns and fields meet
 
 from __future__ import annotations
 
+import decimal
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -205,9 +206,10 @@ def _decimal(node: Node, column: pa.DataType) -> Leaf | None:
     precision, scale = node.logical.precision, node.logical.scale
     if column.scale > scale or precision > 38 or column.precision > 38:
         return None
-    limit = pa.scalar(10**precision - 1, pa.decimal256(76, 0))
     fits = column.precision - column.scale <= precision - scale
     widened = pa.decimal256(76, scale)
+    # As Python's own context has it, a bound of more than 28 digits would be rounded up.
+    bound = pa.scalar(decimal.Decimal(10**precision - 1).scaleb(-scale, decimal.Context(prec=76)), widened)
     kept = pa.decimal128(38, scale)
     width = node.size if node.kind == "fixed" else 16
 
@@ -215,8 +217,7 @@ def _decimal(node: Node, column: pa.DataType) -> Leaf | None:
         unfit = None
         if not fits:
             wide = array.cast(widened)
-            bound = limit.cast(pa.decimal256(76, 0)).as_py().scaleb(-scale)
-            beyond = pc.greater(pc.abs(wide), pa.scalar(bound, widened)).fill_null(False)
+            beyond = pc.greater(pc.abs(wide), bound).fill_null(False)
             unfit = np.asarray(beyond)
             array = pc.if_else(beyond, pa.scalar(None, widened), wide)
         array = array.cast(kept)
