@@ -76,6 +76,39 @@ def test_what_is_produced_as_json_is_consumed_as_the_same_json(run, fill, regist
     assert [(each["key"], each["value"]) for each in found] == [(7, VALUE), (7, EMPTY), (7, None)]
 
 
+PROTOBUF = """
+syntax = "proto3";
+import "google/protobuf/duration.proto";
+message Odd {
+  message Inner { map<string, int32> named = 1; map<int64, string> numbered = 2; }
+  map<int32, string> numbered = 1;
+  map<bool, string> told = 2;
+  map<string, Inner> inner = 3;
+  repeated google.protobuf.Duration took = 4;
+}
+"""
+
+
+def test_maps_by_numbers_and_intervals_are_consumed_as_they_are_produced(run, fill, registry, lines):
+    topic = fill()
+    registry.add(f"{topic}-value", PROTOBUF, "PROTOBUF")
+    value = {
+        "numbered": [[1, "a"], [-2, "b"]],
+        "told": [[True, "yes"]],
+        "inner": {"x": {"named": {"a": 1}, "numbered": [[5, "c"]]}},
+        "took": ["0:00:00", "1 day, 2:03:04.500000", "-2 days, 23:59:59.999999", "3652500 days, 0:00:00"],
+    }
+    empty = {"numbered": [], "told": [], "inner": {}, "took": []}
+    options = ("--json", "--value-format", "protobuf", "--registry", registry.url)
+    file = lines(*(json.dumps({"value": each}) for each in (value, empty)))
+    ran = run("produce", topic, "--file", file, *options)
+    assert (ran.code, ran.err) == (0, "")
+    ran = run("consume", topic, *options)
+    assert (ran.code, ran.err) == (0, "")
+    found = [json.loads(line)["value"] for line in ran.out.splitlines()]
+    assert [{**each, "numbered": sorted(each["numbered"], reverse=True)} for each in found] == [value, empty]
+
+
 def test_times_that_no_calendar_has_are_told_by_their_numbers_and_end_nothing(run, fill, registry, lines):
     topic = fill()
     registry.add(f"{topic}-value", json.dumps(ORDER))

@@ -21,7 +21,7 @@ from tagwire.cli.record_lines import Headers, ReadRecord, format_line, lines_for
 from tagwire.cli.registries import Registry
 from tagwire.cli.suggestions import topics_meant
 from tagwire.cli.terminal import printable, progress
-from tagwire.cli.typed_values import as_text, numbered, to_json
+from tagwire.cli.typed_values import as_text, numbered, plain_values, to_json
 from tagwire.cli.value_options import (
     BadValues,
     KeyFormat,
@@ -388,9 +388,7 @@ def _reading(
 
 def _objects(column: pa.Array, counted: Callable[[], pa.DataType]) -> list[Any]:
     try:
-        return list(column.to_pylist(maps_as_pydicts="strict"))
-    except (KeyError, TypeError):  # a key that is there twice, or is no text
-        return list(column.to_pylist())
+        return plain_values(column)
     except (OverflowError, ValueError):  # a time that no calendar of Python's has
         if len(column) > 1:
             return [value for at in range(len(column)) for value in _objects(column.slice(at, 1), counted)]

@@ -1,8 +1,8 @@
 """Values with a schema as JSON, and back: what `consume --json` writes of them and `produce` reads.
 
 Bytes that are UTF-8 stand as a string, others as `{"base64": "..."}`; dates and times as ISO 8601 has them, those with
-a zone in UTC; decimals as strings; NaN and infinities as strings; maps as objects where their keys are strings, and as
-lists of pairs elsewhere.
+a zone in UTC; intervals as `2 days, 12:30:00`; decimals as strings; NaN and infinities as strings; maps as objects
+where their keys are strings, and as lists of pairs elsewhere.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
@@ -24,6 +25,48 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN = 40
+_INTERVAL = re.compile(r"(?:(-?[0-9]{1,9}) days?, )?([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
+"""As `str` has a timedelta."""
+
+
+def plain_values(column: pa.Array) -> list[Any]:
+    """Python's objects for a column: dicts for structs and for maps whose keys are text, once each; lists of pairs for
+    other maps.
+
+    Raises:
+        OverflowError, ValueError: a time that no calendar of Python's has.
+    """
+    if _has_other_keys(column.type):
+        return [_by_keys(value, column.type) for value in column.to_pylist()]
+    try:
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    except KeyError:  # a key that is there twice
+        return list(column.to_pylist())
+
+
+def _has_other_keys(kind: pa.DataType) -> bool:
+    """Whether there is a map, at any depth, whose keys are no text."""
+    import pyarrow as pa
+
+    if pa.types.is_map(kind):
+        return not pa.types.is_string(kind.key_type) or _has_other_keys(kind.item_type)
+    return any(_has_other_keys(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _by_keys(value: Any, kind: pa.DataType) -> Any:
+    """A value with dicts in the place of those lists of pairs whose keys are text."""
+    import pyarrow as pa
+
+    types = pa.types
+    if value is None or not types.is_nested(kind):
+        return value
+    if types.is_struct(kind):
+        return {field.name: _by_keys(value[field.name], field.type) for field in kind}
+    if not types.is_map(kind):
+        return [_by_keys(one, kind.value_type) for one in value]
+    found = [(_by_keys(key, kind.key_type), _by_keys(one, kind.item_type)) for key, one in value]
+    is_object = types.is_string(kind.key_type) and len({name for name, _ in found}) == len(found)
+    return dict(found) if is_object else found
 
 
 def to_json(value: Any) -> Any:
@@ -161,7 +204,18 @@ def _from_text(text: str, kind: pa.DataType) -> Any:
         return Decimal(text)
     if types.is_floating(kind):
         return float(text)
+    if types.is_duration(kind):
+        return _interval(text)
     return text
+
+
+def _interval(text: str) -> timedelta:
+    found = _INTERVAL.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:_SHOWN]!r} is no interval, such as 12:30:00 or 2 days, 0:00:00.5")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+    parts = {"hours": hours, "minutes": minutes, "seconds": seconds}
+    return timedelta(days=days, microseconds=int((found[5] or "").ljust(6, "0")), **parts)
 
 
 def _bytes(value: Any) -> bytes:
