@@ -70,6 +70,12 @@ def test_every_command_has_help_with_an_example(run, command):
     assert "\x1b" not in ran.out
 
 
+@pytest.mark.parametrize("group", [("capture",), ("groups", "offsets")], ids=" ".join)
+def test_a_group_that_lists_nothing_says_in_one_line_that_it_takes_a_command(run, group):
+    said = f"tagwire: Missing command (see tagwire {' '.join(group)} --help)\n"
+    assert run(*group) == (2, "", said)
+
+
 def test_help_lists_every_command(run):
     listed = run("--help").out.partition("Commands:")[2]
     assert re.findall(r"^  (\S+)", listed, re.MULTILINE) == [

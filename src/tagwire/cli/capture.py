@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tagwire.capture import Exchange, Logged, Losses
     from tagwire.codec.classes import MessageObject
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Read captured traffic.")
+app = typer.Typer(rich_markup_mode=None, help="Read captured traffic.")
 
 _TEXT = 400
 _CLIENTS = 1000
