@@ -10,6 +10,7 @@ from tagwire import messages
 from tagwire.broker import Cluster
 from tagwire.cli.reassignment_files import planned
 from tagwire.client import Admin, Client, NewTopic, PartitionReassignment, TopicPartition
+from tagwire.errors import RequestTimeoutError
 
 from ..client.fake_broker import FakeCluster
 
@@ -354,3 +355,22 @@ def test_moves_that_have_begun_are_told_beside_one_that_is_refused(ran, plan, cl
         assert (row["partition"], row["after"], row["begun"]) == (0, [there], True)
     else:
         assert [line.split()[:2] for line in found.out.splitlines()] == [["topic", "partition"], [name, "0"]]
+
+
+def test_moves_that_have_begun_are_told_before_they_are_waited_for(ran, plan, cluster, monkeypatch):
+    looks = []
+
+    def listed(self, partitions=None):
+        looks.append(partitions)
+        if len(looks) > 1:
+            raise RequestTimeoutError("no response")
+        return {}
+
+    with Client(cluster.bootstrap) as client:
+        here = client.topic("delays").partitions[0].replicas
+    monkeypatch.setattr(Admin, "list_partition_reassignments", listed)
+    there = [next(node for node in (1, 2, 3) if node not in here)]
+    found = ran("reassign", "execute", plan(("delays", 0, there)), "--wait", "--json")
+    assert (found.code, found.err) == (2, "tagwire: no response\n")
+    (row,) = [json.loads(line) for line in found.out.splitlines()]
+    assert (row["before"], row["after"], row["begun"]) == (list(here), there, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -130,11 +131,12 @@ def execute(
         with showing_what_succeeded(lambda begun: _print_moves(begun, before, wanted, dry_run, as_json)):
             if changed and not dry_run:
                 admin.alter_partition_reassignments(changed)
+        _print_moves(changed, before, wanted, dry_run, as_json)
+        if not changed and not as_json:
+            print("nothing to move: all replicas are where the plan has them")
         if wait and not dry_run:
+            sys.stdout.flush()  # what has begun goes on, however the waiting ends
             _await(admin, list(wanted))
-    _print_moves(changed, before, wanted, dry_run, as_json)
-    if not changed and not as_json:
-        print("nothing to move: all replicas are where the plan has them")
 
 
 @app.command()
