@@ -90,6 +90,7 @@ def test_a_line_of_releases_is_judged_as_its_newest_patch(run, evidence):
 def test_audit_tells_programs_the_same(run, evidence):
     ran = run("audit", evidence, "--target", "4.0.0", "--json")
     assert ran.code == 1
+    assert "Left out: 1 x a line that tells of no request" in ran.err
     clients = {document["client_id"]: document for document in map(json.loads, ran.out.splitlines())}
     broken = clients["telegraf"]["verdicts"]["4.0.0"]
     assert (broken["outcome"], broken["works_until"]) == ("breaks", "3.9")

@@ -81,9 +81,11 @@ def audit(
     if as_json:
         print_json(_document(usage, verdicts) for usage, verdicts in judged)
     else:
-        _print(judged, targets, losses, left_out=len(everybody) - len(usages))
-        if out is not None:
-            print(f"{out / 'report.html'}: the report; observations.parquet and verdicts.parquet beside it.")
+        _print(judged, targets)
+    for line in _left_out(losses, brokers=len(everybody) - len(usages)):
+        typer.echo(printable(line), err=as_json)
+    if out is not None and not as_json:
+        print(f"{out / 'report.html'}: the report; observations.parquet and verdicts.parquet beside it.")
     if any(verdict.outcome is Outcome.BREAKS for _, verdicts in judged for verdict in verdicts):
         raise typer.Exit(1)
 
@@ -147,7 +149,7 @@ def _write(out: Path, census: Census, judged: list[tuple[Usage, list[Verdict]]],
     write_report(out / "report.html", census, judged, losses, files)
 
 
-def _print(judged: list[tuple[Usage, list[Verdict]]], targets: list[str], losses: Losses, *, left_out: int) -> None:
+def _print(judged: list[tuple[Usage, list[Verdict]]], targets: list[str]) -> None:
     rows = [
         (*_names(usage), str(usage.count), *(verdict.outcome.value for verdict in verdicts))
         for usage, verdicts in judged
@@ -158,10 +160,14 @@ def _print(judged: list[tuple[Usage, list[Verdict]]], targets: list[str], losses
         for line in _explained(verdicts):
             print(printable(line))
     print(_summary(judged, targets))
-    if left_out:
-        print(f"{left_out} more look like brokers or controllers: --brokers judges them, too.")
+
+
+def _left_out(losses: Losses, *, brokers: int) -> Iterator[str]:
+    """Of what there is no verdict. Programs are told too: who is not among those judged may break."""
+    if brokers:
+        yield f"{brokers} more look like brokers or controllers: --brokers judges them, too."
     for reason, count in losses.counts.most_common():
-        print(printable(f"Left out: {count} x {reason}, first in {losses.first[reason]}."))
+        yield f"Left out: {count} x {reason}, first in {losses.first[reason]}."
 
 
 def _names(usage: Usage) -> tuple[str, str, str, str]:
