@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import typer
 
-from tagwire.cli.bounds import Bound, parse_bound
+from tagwire.cli.bounds import Bound, parse_bound, resolve
+from tagwire.partitions import LATEST, TopicPartition
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,18 @@ def test_anything_else_is_refused_by_the_options_name(text):
     said = caught.value.format_message()
     assert "'--from'" in said
     assert len(said) < 250
+
+
+def test_a_record_that_comes_while_a_time_after_the_last_one_is_looked_up_is_not_passed_by():
+    class Busy:
+        """A client of partitions into which a record comes whenever something was asked of them."""
+
+        ends = 5
+
+        def list_offsets(self, wanted):
+            found = {at: self.ends if time == LATEST else -1 for at, time in wanted.items()}
+            self.ends += 1
+            return found
+
+    at = TopicPartition("t", 0)
+    assert resolve(Busy(), Bound(timestamp=1_372_896_000_000), [at]) == {at: 5}

@@ -61,11 +61,13 @@ def resolve(client: Client, bound: Bound, partitions: list[TopicPartition]) -> d
         return {}
     if bound.offset is not None and bound.offset >= 0:
         return dict.fromkeys(partitions, bound.offset)
-    timestamp = bound.timestamp if bound.offset is None else bound.offset
-    assert timestamp is not None
-    offsets = client.list_offsets(dict.fromkeys(partitions, timestamp))
-    after = [partition for partition, offset in offsets.items() if offset < 0]
-    return {**offsets, **(client.list_offsets(dict.fromkeys(after, LATEST)) if after else {})}
+    if bound.timestamp is None:
+        assert bound.offset is not None
+        return client.list_offsets(dict.fromkeys(partitions, bound.offset))
+    # The ends come first: what is written between the two questions is not before that time, and must not be passed by.
+    ends = client.list_offsets(dict.fromkeys(partitions, LATEST))
+    found = client.list_offsets(dict.fromkeys(partitions, bound.timestamp))
+    return {at: ends[at] if offset < 0 else offset for at, offset in found.items()}
 
 
 @dataclass(frozen=True)
