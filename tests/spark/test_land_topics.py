@@ -16,6 +16,8 @@ from tagwire.spark.jobs.land_topics import land_topics, topics_like
 from tagwire.spark.jobs.landed import LandReport
 from tagwire.spark.tables.table_settings import TableSettings
 
+from ..client.fake_broker import FakeCluster
+
 NOON = 1_372_939_200_000  # 2013-07-04 12:00 UTC
 
 
@@ -26,6 +28,13 @@ def numbered(start: int, end: int) -> list[Record]:
 def offsets_of(out: Path) -> list[tuple[int, int]]:
     found = deltalake.DeltaTable(out).to_pyarrow_table()
     return sorted(zip(found["partition"].to_pylist(), found["offset"].to_pylist()))
+
+
+def test_no_topic_that_is_alike_leads_out_of_the_directory():
+    with FakeCluster() as one:
+        for name in ("..", ".", "../up", "/etc/up", "a/up", "up\0", "..up", "up-1"):
+            one.topic(name)
+        assert topics_like(one.bootstrap, r"(?s).*") == ["..up", "up-1"]
 
 
 @pytest.mark.long

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Outcome = LandReport | TagwireError
+_NAME = re.compile(r"(?!\.\.?$)[a-zA-Z0-9._-]+", re.ASCII)
+"""What a topic of Kafka may be called. A directory of that name is below the one that it is made in."""
 _LOOK_SECONDS = 1.0
 
 
 def topics_like(bootstrap: str, pattern: str, properties: Mapping[str, str] | None = None) -> list[str]:
-    """The topics whose whole name matches a regular expression, but those that are the cluster's own.
+    """The topics whose whole name matches a regular expression, but those that are the cluster's own. A name that no
+    topic of Kafka has is not among them: each becomes a directory, and whoever is asked may tell any.
 
     Raises:
         ConfigError: no topic matches, or it is no regular expression. ConnectError, KafkaError: as the brokers respond.
@@ -34,7 +37,9 @@ def topics_like(bootstrap: str, pattern: str, properties: Mapping[str, str] | No
     matches = _compiled(pattern).fullmatch
     with Client.from_properties({**(properties or {}), "bootstrap.servers": bootstrap}) as client:
         found = client.metadata().topics
-    names = sorted(name for name, topic in found.items() if name and not topic.is_internal and matches(name))
+    names = sorted(
+        name for name, topic in found.items() if _NAME.fullmatch(name) and not topic.is_internal and matches(name)
+    )
     if not names:
         raise ConfigError(f"topics_like={pattern!r}: matches none of {len(found)} topics")
     return names
