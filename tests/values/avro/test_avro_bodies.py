@@ -184,6 +184,14 @@ def test_a_timestamp_is_the_same_moment_when_its_unit_changes() -> None:
     assert read(written, [generated.body(written, 5)], logical("long", "time-micros")) == [5000]
 
 
+@pytest.mark.parametrize("number", [(1 << 63) // 1000 + 1, -(1 << 63) // 1000, (1 << 63) - 1, -(1 << 63)])
+def test_a_timestamp_that_microseconds_do_not_reach_is_bad_up_to_the_least_number(number: int) -> None:
+    """Which programs in Java have where they have no time."""
+    for name in ("timestamp-millis", "local-timestamp-millis"):
+        (told,) = read(logical("long", name), [zigzag(number)])
+        assert told == f"{number} does not fit a column of microseconds"
+
+
 def test_a_value_of_a_type_that_the_reader_has_not_is_bad_and_the_others_are_read() -> None:
     written = record(("a", ["null", "int", "string"]))
     bodies = [generated.body(written, {"a": value}) for value in (None, 5, "x")]

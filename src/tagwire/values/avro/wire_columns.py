@@ -287,7 +287,8 @@ def _integer(writer: Node, reader: Node) -> Shape:
         if is_int:
             wrong = _mask(pc.or_(pc.less(array, _INT_MIN), pc.greater(array, _INT_MAX)))
         if times > 1:
-            wrong = _either(wrong, _mask(pc.greater(pc.abs(array), limit)))
+            # Not by `abs`: that of the least number is itself.
+            wrong = _either(wrong, _mask(pc.or_(pc.less(array, -limit), pc.greater(array, limit))))
             array = pc.multiply(array, times)
         elif by > 1:
             floored = pc.fill_null(array, 0).to_numpy() // by
