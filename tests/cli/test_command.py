@@ -223,6 +223,18 @@ def test_a_reader_that_has_seen_enough_is_no_error(bootstrap, fill):
     assert ran.stderr == ""
 
 
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
+def test_without_a_standard_error_output_and_exit_code_are_the_same(tmp_path, where):
+    log = tmp_path / "request.log"
+    log.write_text("noise\n")
+    for arguments, code in ((f"audit '{log}' --json", 2), ("topics --json", 2), ("spec list --json", 0)):
+        command = f"'{sys.executable}' -m tagwire {arguments} {where}"
+        environment = {**os.environ, "TAGWIRE_BOOTSTRAP": _free_address()}
+        ran = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, env=environment, check=False)
+        assert (arguments, ran.returncode) == (arguments, code)
+        assert all(line.startswith(b"{") for line in ran.stdout.splitlines())
+
+
 def test_ctrl_c_ends_a_follow_quietly_with_130(bootstrap, fill):
     topic = fill([Record(b"k", b"v")])
     with start("consume", topic, "--follow", "--bootstrap", bootstrap, text=True) as process:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -182,6 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         if sys.stdin is None:
             sys.stdin = open(os.devnull)  # noqa: SIM115
+        if sys.stderr is None:  # else Python would print on standard output what is meant for it
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a key in a language that the terminal cannot show
         return command.main(args=arguments, prog_name="tagwire", standalone_mode=False) or 0
@@ -204,4 +207,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"tagwire: {printable(' '.join(text.split()))}", file=sys.stderr)
+    with suppress(OSError):  # nobody can be told; the exit code still says it
+        print(f"tagwire: {printable(' '.join(text.split()))}", file=sys.stderr)
