@@ -192,6 +192,25 @@ def test_text_is_taken_and_printed_as_it_is_where_the_schema_says_string(run, fi
     assert run("consume", topic, "--raw", *options).out == "plain text\n"
 
 
+def test_the_schema_of_an_id_is_read_by_where_a_property_names_it(run, fill, registry, lines, caplog):
+    topic = fill()
+    old = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+    new = {**old, "fields": [*old["fields"], {"name": "b", "type": "int", "default": 7}]}
+    first, _ = (registry.add(f"{topic}-value", json.dumps(schema)) for schema in (old, new))
+    options = ("--json", "--value-format", "avro", "--registry", registry.url)
+    by_id = ("-X", f"use.schema.id={first}")
+    assert run("produce", topic, "--file", lines('{"value": {"a": 1, "b": 2}}'), *options).code == 0
+    assert run("produce", topic, "--file", lines('{"value": {"a": 3}}'), *options, *by_id).code == 0
+    told = [run("consume", topic, *options, *more) for more in ((), by_id, ("-X", "use.latest.version=true"))]
+    assert [(ran.code, ran.err) for ran in told] == [(0, "")] * 3
+    newest, oldest, latest = ([json.loads(line)["value"] for line in ran.out.splitlines()] for ran in told)
+    assert newest == latest == [{"a": 1, "b": 2}, {"a": 3, "b": 7}]
+    assert oldest == [{"a": 1}, {"a": 3}]
+    assert not caplog.records  # no client of brokers was asked what it knows of that
+    ran = run("produce", topic, "--file", lines('{"value": {"a": 1, "b": 2}}'), *options, *by_id)
+    assert (ran.code, "b" in ran.err) == (2, True)
+
+
 def test_a_schema_may_be_a_file_and_then_values_are_bare(run, fill, lines, tmp_path, bootstrap):
     topic = fill()
     schema = tmp_path / "order.json"

@@ -24,6 +24,8 @@ _OF_VALUES = (
     "key.",
     "auto.register.",
     "normalize.schemas",
+    "use.latest.version",
+    "use.schema.id",
 )
 """How properties begin that are about values, their schemas and the registry of these: no client of brokers has any."""
 

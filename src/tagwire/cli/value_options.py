@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from tagwire.values.options import ValueSettings
 
 _Format = Literal["avro", "protobuf", "json-schema"]
-_SHARED = ("auto.register.schemas", "normalize.schemas")
+_SCHEMA_ID = "use.schema.id"
+_SHARED = ("auto.register.schemas", "normalize.schemas", "use.latest.version", _SCHEMA_ID)
 
 ValueFormat = Annotated[
     _Format | None,
@@ -79,7 +80,11 @@ def job_options(which: str, format_: str, schema: str | None, registry: str | No
     from tagwire.client.property_names import KNOWN
 
     given = given_properties().items()
-    found = {name: text for name, text in given if name.startswith(f"{which}.") and name not in KNOWN}
+    found = {
+        name: text
+        for name, text in given
+        if (name.startswith(f"{which}.") and name not in KNOWN) or name == _SCHEMA_ID  # which the job refuses
+    }
     found |= {f"{which}.format": format_, **({} if schema is None else {f"{which}.schema": schema})}
     reached = registry_options(registry)
     if URL not in reached and f"{which}.schema" not in found:
