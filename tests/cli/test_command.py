@@ -214,6 +214,22 @@ def test_a_broker_that_cannot_be_reached_is_named_in_one_line(run, arguments):
     assert address in ran.err
 
 
+def test_an_address_that_cannot_be_listened_on_is_named(run, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for arguments in (
+            ("docs", "--port", port),
+            ("tap", "--listen", f"127.0.0.1:{port}", "--upstream", "127.0.0.1:1", "--out", tmp_path),
+        ):
+            ran = run(*arguments)
+            assert (ran.code, ran.out) == (2, "")
+            assert ran.err.startswith(f"tagwire: cannot listen on 127.0.0.1:{port}: ")
+            assert "in use" in ran.err.lower()
+    ran = run("tap", "--listen", "nobody.invalid:9093", "--upstream", "127.0.0.1:1", "--out", tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("tagwire: cannot listen on nobody.invalid:9093: ")
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(bootstrap, fill):
     topic = fill([Record(None, b"x" * 1000)] * 2000)
     command = f"'{sys.executable}' -m tagwire consume {topic} --full --bootstrap {bootstrap} | head -1"

@@ -155,9 +155,13 @@ class Tap:
         """Listens until it is cancelled; `listening` is told the address, with the port that was given for port 0.
 
         Raises:
-            OSError: the address cannot be listened on.
+            ConfigError: the address cannot be listened on.
         """
-        server = await asyncio.start_server(self._accept, host, port)
+        try:
+            server = await asyncio.start_server(self._accept, host, port)
+        except OSError as error:
+            said = f"cannot listen on {address_text((host, port))}: {error.strerror or error}"
+            raise ConfigError(said) from error
         try:
             listening(*server.sockets[0].getsockname()[:2])
             # Not `serve_forever`, nor `async with`: from Python 3.12 on they end when the last client has gone.

@@ -119,7 +119,11 @@ def _shelf(specs: Path | None) -> Shelf:
 def _serve(shelf: Shelf, port: int, browser: bool, as_json: bool) -> None:
     from tagwire.reference.serving import ReferenceServer
 
-    with ReferenceServer(shelf, port) as server:
+    try:
+        serving = ReferenceServer(shelf, port)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}") from error
+    with serving as server:
         if as_json:
             print(json.dumps({"url": server.url}), flush=True)
         else:
