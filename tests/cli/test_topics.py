@@ -9,7 +9,7 @@ import pytest
 
 from tagwire.broker import Broker
 from tagwire.client import Admin, Client, NewTopic
-from tagwire.errors import Error
+from tagwire.errors import Error, RequestTimeoutError
 from tagwire.records import Record
 
 
@@ -218,6 +218,20 @@ def test_what_was_done_is_told_beside_what_was_refused(run):
     gone = run("topics", "delete", "missing", "beside", "besides", "--json")
     assert [json.loads(line)["topic"] for line in gone.out.splitlines()] == ["beside", "besides"]
     assert "delete topic 'missing'" in gone.err
+
+
+def test_what_was_created_is_told_where_the_broker_goes_away_before_the_rest(run, monkeypatch):
+    create = Admin.create_topics
+
+    def away(self, topics, **options):
+        if topics[0].name == "next":
+            raise RequestTimeoutError("no response")
+        return create(self, topics, **options)
+
+    monkeypatch.setattr(Admin, "create_topics", away)
+    ran = run("topics", "create", "made", "next", "last", "--if-not-exists", "--json")
+    assert (ran.code, ran.err) == (2, "tagwire: no response\n")
+    assert [json.loads(line) for line in ran.out.splitlines()] == [{"topic": "made", "partitions": 1, "created": True}]
 
 
 def test_a_topic_that_exists_is_not_created_again(run, fill):

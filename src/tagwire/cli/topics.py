@@ -14,7 +14,7 @@ from tagwire.cli.options import Bootstrap, DryRun, Json, check_alone, pairs
 from tagwire.cli.suggestions import configs_meant, topics_meant
 from tagwire.cli.terminal import print_deleted, print_json, print_rows, printable, showing_what_succeeded
 from tagwire.cli.topic_reports import configs_of, detail_rows, list_row, report, sizes_of
-from tagwire.errors import Error, KafkaError
+from tagwire.errors import Error, KafkaError, TagwireError
 
 if TYPE_CHECKING:
     from tagwire.client import TopicPartition
@@ -124,8 +124,8 @@ def create(
             for each in new if if_not_exists else ():
                 try:
                     admin.create_topics([each], validate_only=dry_run)
-                except KafkaError as error:
-                    if error.error is not Error.TOPIC_ALREADY_EXISTS:
+                except TagwireError as error:
+                    if not isinstance(error, KafkaError) or error.error is not Error.TOPIC_ALREADY_EXISTS:
                         show([*known, *wanted[: wanted.index(each.name)]])
                         raise
                     wanted.remove(each.name)
