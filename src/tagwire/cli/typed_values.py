@@ -48,9 +48,12 @@ def _has_other_keys(kind: pa.DataType) -> bool:
     """Whether there is a map, at any depth, whose keys are no text."""
     import pyarrow as pa
 
-    if pa.types.is_map(kind):
-        return not pa.types.is_string(kind.key_type) or _has_other_keys(kind.item_type)
-    return any(_has_other_keys(kind.field(place).type) for place in range(kind.num_fields))
+    types = pa.types
+    if types.is_map(kind):
+        return not types.is_string(kind.key_type) or _has_other_keys(kind.item_type)
+    if types.is_struct(kind):
+        return any(_has_other_keys(field.type) for field in kind)
+    return bool(types.is_nested(kind)) and _has_other_keys(kind.value_type)
 
 
 def _by_keys(value: Any, kind: pa.DataType) -> Any:
