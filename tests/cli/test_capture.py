@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import signal
+import struct
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -18,7 +19,7 @@ from tagwire import messages
 from tagwire.client import Client
 from tagwire.rpc.headers import RequestHeader, encode_request_header
 
-from ..capture.traffic import Talk, asks, offers, pcap, request, response
+from ..capture.traffic import Talk, asks, offers, pcap, request, response, talk_frames
 
 LINE = (
     "[2025-11-20 03:04:05,678] DEBUG Completed request:RequestHeader(apiKey={api}, apiVersion={version}, "
@@ -174,6 +175,26 @@ def test_capture_show_prints_requests_with_their_answers(run, evidence):
     ends = r"10\.0\.0\.9:61040 > 10\.0\.0\.1:9092"
     said = rf"2023-11-14 22:13:20\.\d+  {ends}  billing  Metadata v12 #4  \d+ > \d+ bytes in 1\.000 ms"
     assert re.fullmatch(said, lines[3])
+
+
+def test_capture_show_does_not_tell_how_long_it_took_where_the_capture_has_no_times(run, tmp_path):
+    """As pcapng's simple packets have none."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        size = struct.pack("<I", len(body) + 12)
+        return struct.pack("<I", kind) + size + body + size
+
+    capture = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(1, struct.pack("<HHI", 1, 0, 0))
+    frames = talk_frames()
+    (tmp_path / "a.pcapng").write_bytes(
+        capture + b"".join(block(3, struct.pack("<I", len(frame)) + frame) for frame in frames)
+    )
+    found = [json.loads(line) for line in run("capture", "show", tmp_path, "--json").out.splitlines()]
+    assert {(each["time"], each["took_us"], each["response_bytes"] is None) for each in found} == {(-1, None, False)}
+    shown = run("capture", "show", tmp_path).out
+    assert "bytes answered" in shown
+    assert " ms" not in shown
 
 
 def test_capture_show_tells_errors_by_name(run, evidence):

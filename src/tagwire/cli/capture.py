@@ -170,9 +170,10 @@ def _of_packets(exchange: Exchange, losses: Losses) -> dict[str, Any]:
     from tagwire.rpc import api_name
 
     header = exchange.header
+    is_timed = exchange.time >= 0 and exchange.responded >= 0
     return {
         "time": exchange.time,
-        "took_us": None if exchange.response_bytes is None else exchange.responded - exchange.time,
+        "took_us": exchange.responded - exchange.time if is_timed else None,
         "client": str(exchange.client),
         "broker": str(exchange.broker),
         "client_id": header.client_id,
