@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import decimal
 import json
+import re
 import struct
 import uuid
 from collections.abc import Iterator
@@ -465,6 +466,24 @@ def test_a_value_that_its_schema_does_not_fit_is_refused_by_field_and_nothing_is
             producer.send(topic, value)
         assert said in str(caught.value)
         producer.send(topic, {"id": 1})
+    assert len(sent(broker, topic)) == 1
+
+
+@pytest.mark.parametrize("text", ["0E-100000000", "1E-100000000", "-1E-2147483640", "1E+100000000"])
+def test_a_decimal_of_millions_of_places_is_refused_and_does_not_end_the_process(
+    broker: Broker, registry: RegistryServer, topic: str, text: str
+) -> None:
+    """As Arrow did."""
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    many = {"type": "map", "values": {"type": "array", "items": price}}
+    fields = [{"name": "one", "type": price}, {"name": "many", "type": many}]
+    registry.add(f"{topic}-value", json.dumps({"type": "record", "name": "R", "fields": fields}))
+    far, near = decimal.Decimal(text), decimal.Decimal("0E-1000")
+    with Producer(broker.bootstrap, value_format="avro", schema_registry=registry.url) as producer:
+        for value, where in (({"one": far, "many": {}}, "one"), ({"one": near, "many": {"a": [near, far]}}, "many, a")):
+            with pytest.raises(EncodeError, match=re.escape(f"{where}: {far} is no decimal128(9, 2)")):
+                producer.send(topic, value)
+        producer.send(topic, {"one": near, "many": {"a": [near]}})
     assert len(sent(broker, topic)) == 1
 
 

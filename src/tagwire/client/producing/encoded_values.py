@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Sets of fields that values of a topic had, each with what encodes them.
 _MOST_KEPT: Final = 1000
 _LONGEST: Final = 400
+_FARTHEST: Final = 1_000
+"""Of a decimal's exponent; Arrow's columns have 76 digits."""
 
 
 class Unplanned(Exception):
@@ -165,7 +167,8 @@ class ValueEncoding:
 def _check(given: object, kind: pa.DataType, where: str) -> None:
     """Refuses what Arrow would pass over, cut off, or end the process at.
 
-    Those are names that the type lacks, fractions of whole numbers, and what is no pair in a map.
+    Those are names that the type lacks, fractions of whole numbers, what is no pair in a map, and decimals of millions
+    of places, zeros too, in which Arrow leaves its stack.
     """
     import pyarrow as pa
 
@@ -180,12 +183,20 @@ def _check(given: object, kind: pa.DataType, where: str) -> None:
         if not isinstance(given, (Mapping, list, tuple)) or not all(_is_pair(pair) for pair in pairs):  # type: ignore[attr-defined]
             raise EncodeError(f"{where}: needs a dict, or a list of pairs")
         for name, value in pairs:  # type: ignore[attr-defined]
+            _check(name, kind.key_type, where)
             _check(value, kind.item_type, f"{where}, {str(name)[:_LONGEST]}")
     elif types.is_list(kind) and isinstance(given, (list, tuple)):
         for value in given:
             _check(value, kind.value_type, where)
     elif types.is_integer(kind) and isinstance(given, (float, Decimal)) and not _is_whole(given):
         raise EncodeError(f"{where}: {given} is no whole number")
+    elif types.is_decimal(kind) and isinstance(given, Decimal) and _is_far(given):
+        raise EncodeError(f"{where}: {str(given)[:_LONGEST]} is no {kind}")
+
+
+def _is_far(given: Decimal) -> bool:
+    exponent = given.as_tuple().exponent
+    return isinstance(exponent, int) and abs(exponent) > _FARTHEST
 
 
 def _is_pair(given: object) -> bool:
