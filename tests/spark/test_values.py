@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from tagwire.spark.ddl import parse_schema
 from tagwire.spark.failure import reason
 from tagwire.spark.prefetch import prefetched
 from tagwire.spark.source.options import parse
-from tagwire.spark.values.json import decode_json
+from tagwire.spark.values.json import decode_json, json_refusal
 from tagwire.spark.values.options import decoded_columns
 
 from ..limits import wait_until
@@ -184,6 +185,26 @@ def test_values_hidden_in_others_do_not_shift_the_rows():
     structs, bad = decode_json(pa.array([b'{"a":1}}\n{"v":{"a":2}', b"", b'{"a":3}'], pa.binary()), KIND)
     assert [found and found["a"] for found in structs.to_pylist()] == [None, None, 3]
     assert bad.to_pylist() == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "far", ["0E-100000000", "1e-100000000", '"-1E-2147483640"', r'"0\u0045-100000000"', r'"0E-1\u003000000000"']
+)
+def test_a_decimal_of_millions_of_places_is_a_bad_value_and_does_not_end_the_process(far):
+    """As Arrow's reader did."""
+    kind = pa.struct([("a", pa.decimal128(10, 2)), ("b", pa.list_(KIND)), ("c", pa.list_(pa.decimal128(10, 2)))])
+    values = [
+        f'{{"a":{far}}}',
+        f'{{"c":[1,{far}]}}',
+        f'{{"a":{far},"a":1}}',
+        f'{{"a":{far}',
+        '{"a":1.5e0001,"b":[{"b":["1e-100000000"]}],"x":0E-100000000}',
+        r'{"a":"1.\u0035","x":"1e2345"}',
+    ]
+    structs, bad = decode_json(pa.array([value.encode() for value in values], pa.binary()), kind)
+    assert bad.to_pylist() == [True] * 4 + [False] * 2
+    assert structs.field("a").to_pylist()[4:] == [Decimal("15.00"), Decimal("1.50")]
+    assert "exponent" in json_refusal(values[0].encode(), kind)
 
 
 @pytest.mark.parametrize("behind", ['],"x":[', ' ] ,\n"x" : [ {}', '],"x":[[],[{"a":[1]}]],"y":[2'])

@@ -8,7 +8,9 @@ in a member behind it, is no value right in the object: what might be one is tri
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 from tagwire.extras import Needs
@@ -26,6 +28,11 @@ _ANOTHER_LIST_OF_STRUCTS: Final = r"(?s)[}l][ \t\n\r]*" + _ANOTHER_LIST.removepr
 """What a value has that ends the list around it, as many others have: an end, here of an object or of `null`, a member
 behind it, and a beginning."""
 
+_LARGE_EXPONENT: Final = r"[eE][+-]?[0-9]{4}|\\u00[2-6]"
+"""What a value has in which there may be one: a decimal may be a string, too, some of it escaped."""
+_FARTHEST: Final = 1_000
+"""Of a decimal's exponent. Of millions Arrow makes the power of ten by recursion, and leaves its stack."""
+
 
 def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Values, binary and without nulls, as `kind`.
@@ -35,6 +42,8 @@ def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     values = values.cast(pa.binary())  # Spark has them large where spark.sql.execution.arrow.useLargeVarTypes is set
     text = values.cast(pa.string())  # Arrow's reader does not look whether bytes are UTF-8
+    if _has_decimals(kind):
+        _refuse_far_decimals(text, kind)
     lists = _one_array(_wrapped(values, b'{"v":[', b"]}\n", "v", pa.list_(kind)))
     if len(lists) and pc.min_max(pc.list_value_length(lists)).as_py() != {"min": 1, "max": 1}:
         raise pa.ArrowInvalid("a value is none, or several")
@@ -42,6 +51,47 @@ def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pc.any(pc.match_substring_regex(text, another)).as_py():
         _wrapped(values, b'{"v":', b"}\n", "w", pa.null())
     return lists.flatten()
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_struct(kind):
+        return any(_has_decimals(field.type) for field in kind)
+    return _has_decimals(kind.value_type) if types.is_list(kind) else bool(types.is_decimal(kind))
+
+
+class _Object(list[tuple[str, Any]]):
+    """A JSON object, whose names may be there twice."""
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_Object, parse_float=str, parse_int=str)
+
+
+def _refuse_far_decimals(text: pa.Array, kind: pa.DataType) -> None:
+    """Raises pa.ArrowInvalid where a decimal has an exponent at which Arrow ends the process, zeros too."""
+    for one in text.filter(pc.match_substring_regex(text, _LARGE_EXPONENT)).to_pylist():
+        try:
+            value = _DECODER.decode(one)
+        except (ValueError, RecursionError) as error:
+            raise pa.ArrowInvalid(f"JSON parse error: {error}") from None
+        if _is_far(value, kind):
+            raise pa.ArrowInvalid(f"a decimal has an exponent beyond {_FARTHEST}")
+
+
+def _is_far(value: Any, kind: pa.DataType) -> bool:
+    """Whether there is such a decimal in a value, whose numbers are text."""
+    if isinstance(value, _Object):
+        fields = {field.name: field.type for field in kind} if pa.types.is_struct(kind) else {}
+        return any(name in fields and _is_far(one, fields[name]) for name, one in value)
+    if isinstance(value, list):
+        return pa.types.is_list(kind) and any(_is_far(one, kind.value_type) for one in value)
+    if not isinstance(value, str) or not pa.types.is_decimal(kind):
+        return False
+    try:
+        exponent = Decimal(value).as_tuple().exponent
+    except InvalidOperation:
+        return False
+    return isinstance(exponent, int) and abs(exponent) > _FARTHEST
 
 
 def _wrapped(values: pa.Array, before: bytes, after: bytes, column: str, kind: pa.DataType) -> pa.ChunkedArray:
