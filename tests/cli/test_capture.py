@@ -88,6 +88,12 @@ def test_a_line_of_releases_is_judged_as_its_newest_patch(run, evidence):
     assert "on 4.0 (as 4.0.2): 2 work, 1 breaks; on 4.0.0: 1 works, 2 break." in ran.out
 
 
+def test_the_verdict_that_help_looks_for_is_there_without_a_target(run, evidence):
+    (looked_for,) = re.findall(r'verdicts\["(.+?)"\]', run("audit", "--help").out)
+    verdicts = [json.loads(line)["verdicts"] for line in run("audit", evidence, "--json").out.splitlines()]
+    assert [list(each) for each in verdicts] == [[looked_for]] * len(verdicts)
+
+
 def test_audit_tells_programs_the_same(run, evidence):
     ran = run("audit", evidence, "--target", "4.0.0", "--json")
     assert ran.code == 1

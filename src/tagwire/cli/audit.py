@@ -56,7 +56,7 @@ def audit(
       tagwire audit captures/ --target 4.0.0,4.0.1,4.3 --out audit
       tcpdump -i any -w capture.pcap port 9092 & sleep 600; kill %1; tagwire audit capture.pcap
       kubectl logs kafka-0 | tagwire audit -
-      tagwire audit captures/ --json | jq 'select(.verdicts["4.3"].outcome == "breaks") | .client_id'
+      tagwire audit captures/ --json | jq 'select(.verdicts["4.4"].outcome == "breaks") | .client_id'
     """
     from tagwire.capture import Losses, Outcome, judge, paths_of
     from tagwire.capture.unseen import brokers_alone
