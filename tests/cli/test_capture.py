@@ -203,6 +203,15 @@ def test_capture_show_does_not_tell_how_long_it_took_where_the_capture_has_no_ti
     assert " ms" not in shown
 
 
+def test_the_requests_that_help_looks_for_are_told_by_its_options(run, evidence):
+    (example,) = re.findall(r"capture show \S+ (.+) \| jq \.request\n", run("capture", "show", "--help").out)
+    found = [
+        json.loads(line) for line in run("capture", "show", evidence / "a.pcap", *example.split()).out.splitlines()
+    ]
+    assert found
+    assert all(each["request"] is not None for each in found)
+
+
 def test_capture_show_tells_errors_by_name(run, evidence):
     said = run("capture", "show", evidence / "a.pcap", "--api", "SaslHandshake").out
     assert said.endswith("bytes in 1.000 ms  UNSUPPORTED_SASL_MECHANISM (33)\n")

@@ -55,7 +55,7 @@ def show(
     Examples:
       tagwire capture show capture.pcap
       tagwire capture show capture.pcap --api Produce --errors --bodies
-      tagwire capture show captures/*.pcap.gz --client billing --json | jq .request
+      tagwire capture show captures/*.pcap.gz --client billing --bodies --json | jq .request
       kubectl logs kafka-0 | tagwire capture show - --client billing
     """
     from tagwire.capture import Losses, exchanges_in, nothing_seen, paths_of

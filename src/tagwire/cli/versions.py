@@ -62,7 +62,7 @@ def versions(
       tagwire versions kafka-1:9092,kafka-2:9092 --against 4.3
       tagwire versions kafka-1:9092 --feature features.toml
       tagwire versions kafka-1:9092 --specs proposal/
-      tagwire versions kafka-1:9092,kafka-2:9092 --json | jq 'select(.all == null)'
+      tagwire versions kafka-1:9092,kafka-2:9092 --json | jq 'select(.api and .all == null)'
     """
     from tagwire.client.config import addresses_of
     from tagwire.rpc import Features, ranges_of
