@@ -442,6 +442,31 @@ def test_arrow_rows_are_encoded_from_typed_columns_before_one_is_sent(
     assert [value for _, value, _ in sent(broker, topic)] == expected * 2
 
 
+def test_a_row_of_arrow_with_a_time_that_python_has_not_is_refused_like_others(
+    broker: Broker, registry: RegistryServer, topic: str
+) -> None:
+    far = pa.array([1 << 60], pa.int64()).view(pa.timestamp("us", "UTC"))
+    late = pa.StructArray.from_arrays([far], ["at"])
+    wrong = pa.StructArray.from_arrays([far, pa.array(["C"])], ["at", "which"])
+    at = {"type": "long", "logicalType": "timestamp-micros"}
+    fields = [{"name": "at", "type": at}, {"name": "which", "type": {"type": "enum", "name": "E", "symbols": ["A"]}}]
+    avro = {"type": "record", "name": "R", "fields": fields}
+    properties = {"properties": {"at": {"type": "string", "format": "date-time"}}}
+    for format_, schema, kind, values, said in (
+        ("json-schema", properties, "JSON", late, "at: lies beyond the years 0 to 9999"),
+        ("avro", avro, "AVRO", wrong, "at which: its text is no symbol of enum E"),
+    ):
+        registry.add(f"{topic}-{kind}", json.dumps(schema), kind)
+        value_format = {"format": format_, "subject": f"{topic}-{kind}"}
+        with Producer(broker.bootstrap, value_format=value_format, schema_registry=registry.url) as producer:
+            with pytest.raises(EncodeError, match=f"row 0: value: {said}"):
+                producer.send_arrow(topic, pa.table({"value": values}))
+            if format_ == "json-schema":
+                with pytest.raises(EncodeError, match=f"value of a record for '{topic}': {said}"):
+                    producer.send(topic, {"at": 1 << 60})
+    assert not sent(broker, topic)
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [

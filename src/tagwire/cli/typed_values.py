@@ -103,27 +103,12 @@ def as_text(value: Any) -> bytes | None:
 
 def numbered(kind: pa.DataType) -> pa.DataType:
     """A type with numbers in the place of dates and times, at any depth. Raises ValueError where it has none."""
-    found = _numbered(kind)
+    from tagwire.values.python_rows import numbered as of_any
+
+    found = of_any(kind)
     if found == kind:
         raise ValueError(f"{kind} has no times")
     return found
-
-
-def _numbered(kind: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_temporal(kind):
-        return pa.int32() if kind.bit_width == 32 else pa.int64()
-    if types.is_struct(kind):
-        return pa.struct([field.with_type(_numbered(field.type)) for field in kind])
-    if types.is_map(kind):
-        return pa.map_(_numbered(kind.key_type), _numbered(kind.item_type))
-    if types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_numbered(kind.value_type)))
-    if types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_numbered(kind.value_type)))
-    return kind
 
 
 def typed(read: Read, kinds: Mapping[str, pa.DataType], *, is_parsed: bool) -> Read:

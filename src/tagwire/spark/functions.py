@@ -32,6 +32,7 @@ from tagwire.spark.values.options import COLUMNS, REGISTRY, WRITER_OPTIONS, chec
 from tagwire.spark.values.schemas import SchemaFormat
 from tagwire.values.formats import FORMATS as SCHEMA_FORMATS
 from tagwire.values.options import ValueSettings
+from tagwire.values.python_rows import python_row
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -147,7 +148,7 @@ def to_value(
         found, bad = encoder.encode(values)
         if mode == FAILFAST and bad.true_count:
             row = bad.index(True).as_py()
-            raise EncodeError(f"row {row}: {encoder.refusal(values[row].as_py())}")
+            raise EncodeError(f"row {row}: {encoder.refusal(python_row(values, row))}")
         return found
 
     return _arrow(encode, "binary")(column)

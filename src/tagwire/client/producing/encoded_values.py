@@ -76,6 +76,8 @@ class ValueEncoding:
     def _one_as_column(self, which: str, topic: str, given: object) -> tuple[bytes, tuple[str, bytes] | None]:
         import pyarrow as pa
 
+        from tagwire.values.python_rows import python_row
+
         kind = self._types.get((which, topic))
         if kind is None:
             raise Unplanned(partial(self._plan_type, which, topic))
@@ -96,7 +98,7 @@ class ValueEncoding:
             raise EncodeError(f"{where}: {str(error)[:_LONGEST]}") from None
         encoded, bad = encoder.encode(column)
         if bad[0].as_py() or not encoded[0].is_valid:
-            raise EncodeError(f"{where}: {encoder.refusal(column[0].as_py())[:_LONGEST]}")
+            raise EncodeError(f"{where}: {encoder.refusal(python_row(column, 0))[:_LONGEST]}")
         data: bytes = encoded[0].as_py()
         return data, encoder.header
 
@@ -137,6 +139,8 @@ class ValueEncoding:
         """
         import pyarrow as pa
 
+        from tagwire.values.python_rows import python_row
+
         for which in self._formats.columns:
             position = rows.schema.get_field_index(which)
             if position < 0:
@@ -153,7 +157,7 @@ class ValueEncoding:
                 data, bad = encoder.encode(chunk)
                 if bad.true_count:
                     place = bad.index(True).as_py()
-                    reason = encoder.refusal(chunk[place].as_py())
+                    reason = encoder.refusal(python_row(chunk, place))
                     raise EncodeError(f"row {before + place}: {which}: {reason[:_LONGEST]}")
                 encoded.append(data)
                 before += len(chunk)

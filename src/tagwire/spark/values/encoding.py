@@ -17,6 +17,7 @@ from tagwire.spark.values.messages import MessageForm, MessageFormat
 from tagwire.spark.values.modes import FAILFAST, PERMISSIVE
 from tagwire.spark.values.options import COLUMNS, check_options, message_format, refuse_lone_registry, schema_settings
 from tagwire.values.options import ValueSettings
+from tagwire.values.python_rows import python_row
 
 if TYPE_CHECKING:
     from tagwire.values.value_encoder import ValueEncoder
@@ -177,7 +178,8 @@ class TypedEncoder:
         found, bad = self.encode(column)
         if bad.true_count:
             row = bad.index(True).as_py()
-            raise EncodeError(f"column {name}, row {row} of a batch: {self.refusal(column[row].as_py())}"[:_LONGEST])
+            reason = self.refusal(python_row(column, row))
+            raise EncodeError(f"column {name}, row {row} of a batch: {reason}"[:_LONGEST])
         return found
 
     def refusal(self, row: object) -> str:
