@@ -446,12 +446,13 @@ def test_a_row_of_arrow_with_a_time_that_python_has_not_is_refused_like_others(
     broker: Broker, registry: RegistryServer, topic: str
 ) -> None:
     far = pa.array([1 << 60], pa.int64()).view(pa.timestamp("us", "UTC"))
-    late = pa.StructArray.from_arrays([far], ["at"])
+    near = pa.array([1], pa.int64()).view(far.type)
+    late = pa.StructArray.from_arrays([near, far], ["before", "at"])
     wrong = pa.StructArray.from_arrays([far, pa.array(["C"])], ["at", "which"])
     at = {"type": "long", "logicalType": "timestamp-micros"}
     fields = [{"name": "at", "type": at}, {"name": "which", "type": {"type": "enum", "name": "E", "symbols": ["A"]}}]
     avro = {"type": "record", "name": "R", "fields": fields}
-    properties = {"properties": {"at": {"type": "string", "format": "date-time"}}}
+    properties = {"properties": {name: {"type": "string", "format": "date-time"} for name in ("before", "at")}}
     for format_, schema, kind, values, said in (
         ("json-schema", properties, "JSON", late, "at: lies beyond the years 0 to 9999"),
         ("avro", avro, "AVRO", wrong, "at which: its text is no symbol of enum E"),

@@ -9,12 +9,14 @@ with Needs("arrow"):
 
 
 def python_row(column: pa.Array, row: int) -> object:
-    """A row as `pa.Array.to_pylist` gives it; where it holds a date or a time that no calendar of Python's has, all of
-    them as the numbers that the column has."""
+    """A row as `pa.Array.to_pylist` gives it; a field with a date or a time that no calendar of Python's has with the
+    numbers that the column has of them."""
     one = column.slice(row, 1)
     try:
         return one.to_pylist()[0]
     except (OverflowError, ValueError):
+        if pa.types.is_struct(one.type):
+            return {field.name: python_row(part, 0) for field, part in zip(one.type, one.flatten())}
         return one.cast(numbered(one.type)).to_pylist()[0]
 
 
