@@ -768,3 +768,22 @@ def test_columns_may_be_narrower_sliced_large_or_in_a_dictionary() -> None:
 )
 def test_a_newer_schema_has_to_allow_what_the_older_one_does(older: object, newer: object, said: list[str]) -> None:
     assert FORMAT.compatibility(schema_of(older), schema_of(newer)) == said
+
+
+def test_times_before_1970_are_cut_downwards_and_seconds_that_do_not_fit_are_bad_rows() -> None:
+    said = record(
+        at={"type": "string", "format": "date-time"},
+        ms={"type": "integer", "connect.type": "int64", "title": CONNECT + "Timestamp"},
+    )
+    for unit, numbers, bodies in (
+        ("ns", [-1, 1999], [(b"1969-12-31T23:59:59.999999Z", -1), (b"1970-01-01T00:00:00.000001Z", 0)]),
+        ("us", [-1, 1999], [(b"1969-12-31T23:59:59.999999Z", -1), (b"1970-01-01T00:00:00.001999Z", 1)]),
+    ):
+        times = pa.array(numbers, pa.int64()).view(pa.timestamp(unit, "UTC"))
+        column = pa.StructArray.from_arrays([times, times], ["at", "ms"])
+        assert encoded(said, column) == ([b'{"at":"%s","ms":%d}' % body for body in bodies], [False, False])
+    most = (2**63 - 1) // 1000
+    seconds = pa.array([most, most + 1, -most, -most - 1, None], pa.int64()).view(pa.timestamp("s", "UTC"))
+    found, bad = encoded(record(ms=said["properties"]["ms"]), pa.StructArray.from_arrays([seconds], ["ms"]))
+    assert bad == [False, True, False, True, False]
+    assert [found[0], found[2]] == [b'{"ms":%d}' % (sign * most * 1000) for sign in (1, -1)]

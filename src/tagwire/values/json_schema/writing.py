@@ -239,6 +239,8 @@ def _timestamp(column: pa.Array, shape: Shape) -> _Written:
     bad = _beyond(column.cast(pa.int64()), _FIRST_SECOND * scale, (_LAST_SECOND + 1) * scale - 1)
     if bad is not None:
         column = pc.if_else(bad, pa.scalar(None, column.type), column)
+    if column.type.unit == "ns":  # before 1970, too, what is below a microsecond is cut off downwards, as in Avro
+        column = pc.floor_temporal(column, unit="microsecond")
     text = column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.string())
     return _Written(pc.replace_substring(text, " ", "T"), bad, '"', '"')
 
@@ -262,11 +264,17 @@ def _days(column: pa.Array, shape: Shape) -> _Written:
 
 
 def _millis(column: pa.Array, shape: Shape) -> _Written:
+    bad = None
+    if column.type.unit == "s":  # of which there are more than fit
+        most = ((1 << 63) - 1) // 1_000
+        bad = _beyond(column.cast(pa.int64()), -most, most)
+        column = column if bad is None else pc.if_else(bad, pa.scalar(None, column.type), column)
     return _Written(
         pc.floor_temporal(column, unit="millisecond")
         .cast(pa.timestamp("ms", "UTC"), safe=False)
         .cast(pa.int64())
-        .cast(pa.string())
+        .cast(pa.string()),
+        bad,
     )
 
 
