@@ -306,6 +306,15 @@ def test_a_reason_tells_of_names_that_no_text_or_line_holds() -> None:
     assert len(refusal(text, b'{"' + b"a" * 100_000 + b'":"x"}')) < 100
 
 
+@pytest.mark.parametrize(
+    "number", ["1e99999999999999999999", "-0.0E-99999999999999999999", "1e999999999", "1e-999999999"]
+)
+def test_a_decimal_with_an_exponent_that_none_has_is_a_bad_value(number: str) -> None:
+    text = {"type": "number", **DECIMAL, "connect.parameters": {"scale": "2"}}
+    assert decoded(text, number, "1.5") == ([None, Decimal("1.50")], [True, False])
+    assert "is no decimal(38,2)" in refusal(text, number.encode())
+
+
 def test_a_decimal_whose_base64_is_long_is_bad_before_a_number_is_made_of_it() -> None:
     said = {**DECIMAL, "connect.parameters": {"scale": "2"}}
     text = {"type": "number", **said}

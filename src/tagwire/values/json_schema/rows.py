@@ -156,7 +156,10 @@ def _decimal(shape: Shape) -> Reader:
                 raise NotRead(f"{_shown(value)} is no decimal({shape.precision},{shape.scale})")
             found = Decimal(unscaled).scaleb(-shape.scale, _WIDE)
         elif type(value) is _Written:
-            found = Decimal(value.text)
+            try:
+                found = Decimal(value.text)
+            except InvalidOperation:  # its exponent is beyond any
+                raise NotRead(f"{_shown(value)} is no decimal({shape.precision},{shape.scale})") from None
         elif type(value) is int:
             found = Decimal(value)
         else:
