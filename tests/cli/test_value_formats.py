@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tagwire.cli.record_lines import parse_line
+from tagwire.cli.typed_values import typed
 from tagwire.client import Reader
+from tagwire.errors import DecodeError
 from tagwire.records import Record
 
 from ..values.registry_server import RegistryServer, registry_server
@@ -263,6 +268,10 @@ def test_a_members_values_have_their_schema_too(run, fill, registry, lines):
         ("{", "line 1: value: Expecting"),
         ('{"id": 1, "day": "tomorrow"}', "line 1: value: Invalid isoformat"),
         ('{"id": 1, "data": {"base64": "?"}}', "line 1: value: not base64"),
+        ('{"id": 1, "price": "much"}', 'line 1: value: "much" is no decimal'),
+        ('{"id": 1, "price": "0E-100000000"}', "price: 0E-100000000 is no decimal128(9, 2)"),
+        ('{"id": 1, "tags": ["a1"]}', 'line 1: value: ["a1"] is no object, and no list of pairs'),
+        ('{"id": 1, "tags": 5}', "line 1: value: 5 is no object, and no list of pairs"),
     ],
 )
 def test_a_line_that_its_schema_does_not_fit_is_told_in_one_line(run, fill, registry, lines, line, said, bootstrap):
@@ -273,6 +282,22 @@ def test_a_line_that_its_schema_does_not_fit_is_told_in_one_line(run, fill, regi
     assert said in ran.err
     assert ran.err.count("\n") == 1
     assert values_in(bootstrap, topic) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        (["ab"], pa.map_(pa.string(), pa.string()), "no list of pairs"),
+        ([{"a": 1, "b": 2}], pa.map_(pa.string(), pa.string()), "no list of pairs"),
+        ("ab", pa.map_(pa.string(), pa.string()), "no list of pairs"),
+        ("1 day", pa.duration("us"), "is no interval"),
+        ("999999999 days, 99:00:00", pa.duration("us"), "magnitude"),
+    ],
+)
+def test_what_only_looks_like_pairs_or_an_interval_is_refused(value, kind, said):
+    read = typed(partial(parse_line, typed={"value"}), {"value": kind}, is_parsed=True)
+    with pytest.raises(DecodeError, match=f"line 1: value: .*{said}"):
+        read(json.dumps({"value": value}).encode(), 1)
 
 
 def test_a_value_that_cannot_be_decoded_ends_consume_after_those_before_it(run, fill, registry):

@@ -128,7 +128,7 @@ def typed(read: Read, kinds: Mapping[str, pa.DataType], *, is_parsed: bool) -> R
             try:
                 found = given if is_parsed else _parsed(given, kind)
                 line = line._replace(**{which: from_json(found, kind)})
-            except (ValueError, TypeError, InvalidOperation, RecursionError) as error:
+            except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
                 raise DecodeError(f"{which}: {error}", path=f"line {number}") from None
         return line
 
@@ -164,7 +164,9 @@ def from_json(value: Any, kind: pa.DataType) -> Any:
             raise ValueError(f"{_shown(value)} is no list")
         return [from_json(one, kind.value_type) for one in value]
     if types.is_map(kind):
-        pairs = value.items() if isinstance(value, dict) else value
+        pairs = list(value.items()) if isinstance(value, dict) else value
+        if not isinstance(pairs, list) or not all(isinstance(one, (list, tuple)) and len(one) == 2 for one in pairs):
+            raise ValueError(f"{_shown(value)} is no object, and no list of pairs")
         return [(from_json(key, kind.key_type), from_json(one, kind.item_type)) for key, one in pairs]
     if types.is_binary(kind) or types.is_fixed_size_binary(kind) or types.is_large_binary(kind):
         return _bytes(value)
@@ -189,7 +191,10 @@ def _from_text(text: str, kind: pa.DataType) -> Any:
     if types.is_time(kind):
         return time.fromisoformat(text)
     if types.is_decimal(kind):
-        return Decimal(text)
+        try:
+            return Decimal(text)
+        except InvalidOperation:
+            raise ValueError(f"{_shown(text)} is no decimal") from None
     if types.is_floating(kind):
         return float(text)
     if types.is_duration(kind):
