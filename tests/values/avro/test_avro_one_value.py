@@ -87,3 +87,10 @@ def test_a_field_that_a_value_lacks_is_its_default() -> None:
     encoder = FORMAT.encoder(schema, pa.struct([("a", pa.int32())]))
     assert encoder.encode_one({"a": 1}) == b"\x02\0\x02x"
     assert encoder.encode_one({"a": 1, "b": "y"}) is None
+
+
+def test_a_decimal_with_a_digit_far_behind_is_left_to_the_column_which_refuses_it() -> None:
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    encoder = FORMAT.encoder(Schema(json.dumps(price)), pa.decimal128(9, 2))
+    assert encoder.encode_one(decimal.Decimal("1.5" + "0" * 150)) in (None, b"\x04\x00\x96")
+    assert encoder.encode_one(decimal.Decimal("1.5" + "0" * 150 + "1")) is None

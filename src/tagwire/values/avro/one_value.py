@@ -37,7 +37,7 @@ _FIRST_DAY: Final = _EPOCH.toordinal()
 _MICROSECOND: Final = datetime.timedelta(microseconds=1)
 _EXACT: Final = {"float": 1 << 24, "double": 1 << 53}
 """Up to where every whole number is one of the type; Arrow refuses others."""
-_DIGITS: Final = decimal.Context(prec=100)
+_DIGITS: Final = decimal.Context(prec=100, traps=[decimal.Inexact])
 _FLOAT: Final = struct.Struct("<f").pack
 _DOUBLE: Final = struct.Struct("<d").pack
 
@@ -205,7 +205,10 @@ def _decimal(node: Node) -> Put:
     def put(value: Any, out: bytearray) -> None:
         if type(value) is not decimal.Decimal or not value.is_finite() or not -100 < value.adjusted() < 100:
             raise NotPlain
-        scaled = value.scaleb(scale, _DIGITS)
+        try:
+            scaled = value.scaleb(scale, _DIGITS)
+        except decimal.Inexact:  # of more digits, which may be all behind those that are kept
+            raise NotPlain from None
         unscaled = int(scaled)
         if unscaled != scaled or not -limit < unscaled < limit:
             raise NotPlain
