@@ -247,8 +247,8 @@ def sent_by_halves(random: Random, duration: float) -> Spec:
         later = round(at + random.uniform(0.3, 0.6), 3)
         steps.append({"at": later, "kind": "slow", "seconds": round(random.uniform(0.5, 1.0), 3), **narrow})
         at += random.uniform(2.0, 3.0)
-    # A partition is some hundred segments then, not all of which may be late by seconds.
-    small = {"send_buffer": 700, "spike_s": 0.05}
+    # All that is sent is a segment at a time then, none of which may take long by itself.
+    small = {"send_buffer": 700, "spike_s": 0.05, "latency_s": 0.0005, "jitter_s": 0.0005}
     return {"topics": topics, "actors": actors, "nemesis": steps, "network": small}
 
 
