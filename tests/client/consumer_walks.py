@@ -435,6 +435,8 @@ class ConsumerWalks:
             assert began.wait(SECONDS)
             with pytest.raises(ConsumerStateError, match="two threads or tasks at a time"):
                 consumer.poll(0)
+            with pytest.raises(ConsumerStateError, match="another thread or task uses the consumer"):
+                consumer.close()
             thread.join()
             assert consumer.poll(0) == []
 

@@ -294,6 +294,31 @@ def test_whoever_calls_what_is_closed_hears_that_and_closing_it_again_does_nothi
     run(main)
 
 
+def test_closing_beside_another_tasks_poll_ends_nothing_and_it_can_be_closed_afterwards(
+    bootstrap: str,
+    run: Main,  # noqa: F811
+) -> None:
+    async def main() -> None:
+        consumer = member(bootstrap, f"g-beside-{id(run)}", max_poll_records=10)
+        await consumer.subscribe("t")
+        seen = len(await consumer.poll(30))
+        while found := await consumer.poll(0.5):
+            seen += len(found)
+        waiting = asyncio.create_task(consumer.poll(None))
+        await asyncio.sleep(0.05)
+        with pytest.raises(ConsumerStateError, match=r"another thread or task uses the consumer: .*wakeup"):
+            await consumer.close()
+        consumer.wakeup()
+        with pytest.raises(WakeupError):
+            await waiting
+        await consumer.close()
+        async with AsyncConsumer(bootstrap, group=f"g-beside-{id(run)}") as other:
+            committed = await other.committed([("t", 0), ("t", 1)])
+        assert sum(each.offset for each in committed.values()) == seen
+
+    run(main)
+
+
 def test_closing_what_another_task_is_closing_does_not_keep_that_from_its_commit(bootstrap: str, run: Main) -> None:  # noqa: F811
     async def main() -> None:
         consumer = member(bootstrap, f"g-both-{id(run)}", max_poll_records=10)

@@ -84,7 +84,10 @@ def test_a_wrong_property_is_refused_by_its_name(properties: dict[str, Any], sai
         ({"batch_rows": 2.5}, r"batch_rows=2\.5: needs a whole number"),
         ({"auto_commit": "yes", "group": "g"}, "auto_commit: needs True or False"),
         ({"offset_reset": "first"}, "offset_reset=first: allowed is none, earliest"),
-        ({"interceptors": print}, "interceptors: needs a list of functions of a record, not builtin_function_or_method"),
+        (
+            {"interceptors": print},
+            "interceptors: needs a list of functions of a record, not builtin_function_or_method",
+        ),
         ({"assignors": 7, "group": "g"}, "assignors=7: allowed is a name"),
         ({"protocol": "consumer", "session_timeout": 9, "group": "g"}, "session.timeout.ms: cannot be set with"),
     ],

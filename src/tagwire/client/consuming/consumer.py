@@ -330,7 +330,8 @@ class Consumer(CoreOwner):
                 is True but for static members of classic groups (KIP-1092).
 
         Raises:
-            What the listener raises. ConsumerStateError: another thread or task is closing it.
+            What the listener raises. ConsumerStateError: another thread or task is closing it, or its call is not over:
+                then nothing has ended, and `wakeup` has that call end.
         """
         self._core.require_closable(threading.get_ident(), timeout)
         self._end(lambda: self._exclusively(self._core.close(timeout, leaves=leave)))

@@ -435,11 +435,17 @@ class ConsumerCore:
     # The end -------------------------------------------------------------------------------------------------------
 
     def require_closable(self, user: Hashable, timeout: float | None) -> None:
-        """Raises ConsumerStateError where another user's `close` is not over: it commits and leaves, and then ends what
-        it does that with; and ConfigError for no timeout, with which nothing has ended either."""
+        """Raises ConsumerStateError where another user's call is not over, which could neither commit nor leave when
+        the connections have ended, as Kafka's Consumer.close; and ConfigError for no timeout. Nothing has ended then.
+        """
         seconds("timeout", timeout)
-        if self._is_closing and self._users.get("user", user) != user:
+        if self._users.get("user", user) == user:
+            return
+        if self._is_closing:
             raise ConsumerStateError("another thread or task is closing the consumer")
+        raise ConsumerStateError(
+            "another thread or task uses the consumer: nothing is closed; wakeup() ends its call, then close it"
+        )
 
     async def close(self, timeout: float, *, leaves: bool | None) -> None:
         """As `Consumer.close`; the host is stopped afterwards."""
