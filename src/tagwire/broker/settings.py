@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Real
@@ -22,6 +23,8 @@ from tagwire.rpc.sasl import credential_fault
 from tagwire.rpc.version_gates import CONSUMER_GROUP_HEARTBEAT_MEMBER_ID, END_TXN_TRANSACTION_V2
 from tagwire.spec import releases
 from tagwire.spec.api_keys import ApiKey
+
+logger = logging.getLogger("tagwire.broker")
 
 OLDER_EPOCHS_SINCE: Final = "4.3"
 """The first release that takes commits of members of KIP-848 in an older epoch (KIP-1251)."""
@@ -73,7 +76,8 @@ class Settings:
     Attributes:
         data_dir: where topics are kept; None keeps them in a temporary directory, until the broker stops.
         listeners: where clients connect.
-        users: {name: password} of those who may come in where a listener has `sasl`, as one has to then. Never shown.
+        users: {name: password} of those who may come in where a listener has `sasl`; where none has, everybody may,
+            and that is logged. Never shown.
         authorizer: what decides who may do what: "StandardAuthorizer", by ACLs, as Kafka's of that name; None lets
             everybody do everything.
         super_users: principals that may do everything, whatever ACLs say, with semicolons: "User:admin;User:bob".
@@ -254,7 +258,7 @@ class Settings:
         if not self.users and mechanisms - {OAUTHBEARER} and ("PLAIN" in mechanisms or not is_open):
             raise ConfigError("users: missing; a listener asks who its clients are")
         if self.users and not mechanisms:
-            raise ConfigError("users: nobody is asked for them, and everybody let in; a listener needs sasl")
+            logger.warning("users: nobody is asked who he is, and everybody let in: no listener has sasl")
 
     def _check(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:
