@@ -129,6 +129,12 @@ def test_no_call_of_a_consumer_gives_what_its_parent_fetched(cluster: FakeCluste
         for call in calls:
             assert MADE_BEFORE in told_in_a_child(call, consumer._thread._lock)
         assert told_in_a_child(consumer.close, consumer._thread._lock) == ""
+        polling = threading.Thread(target=consumer.poll, args=(1.0,))  # nothing of which is the child's
+        consumer.pause([("t", 0)])
+        polling.start()
+        assert told_in_a_child(consumer.close) == ""
+        polling.join()
+        consumer.resume([("t", 0)])
         assert [record.value for record in consumer.consume(1, 10)] == [b"v"]
 
 

@@ -232,8 +232,8 @@ class AsyncConsumer(AsyncCoreOwner):
     async def close(self, timeout: float = 30.0, *, leave: bool | None = None) -> None:
         """Commits, where that is automatic, tells the listener, leaves the group and ends the connections: as
         `Consumer.close`. Where it is cancelled, the connections end, and the group is told nothing more."""
-        self._core.require_closable(asyncio.current_task(), timeout)
-        await self._end(lambda: self._run(self._core.close(timeout, leaves=leave)))
+        with self._core.closing(asyncio.current_task(), timeout):
+            await self._end(lambda: self._run(self._core.close(timeout, leaves=leave)))
 
     async def _run(self, call: Coroutine[Any, Any, Result]) -> Result:
         try:

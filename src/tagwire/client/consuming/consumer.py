@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tagwire.client import arguments
@@ -333,8 +334,10 @@ class Consumer(CoreOwner):
             What the listener raises. ConsumerStateError: another thread or task is closing it, or its call is not over:
                 then nothing has ended, and `wakeup` has that call end.
         """
-        self._core.require_closable(threading.get_ident(), timeout)
-        self._end(lambda: self._exclusively(self._core.close(timeout, leaves=leave)))
+        # In a process that was forked off no call is under way, whatever its parent's threads do.
+        is_own = self._thread.is_of_this_process
+        with self._core.closing(threading.get_ident(), timeout) if is_own else nullcontext():
+            self._end(lambda: self._exclusively(self._core.close(timeout, leaves=leave)))
 
     # Parts ---------------------------------------------------------------------------------------------------------
 

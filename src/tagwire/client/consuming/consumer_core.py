@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -48,6 +49,14 @@ _POLLS_WITHIN_INTERVAL: Final = 3
 _UNSUBSCRIBED: Final = "the consumer unsubscribed"
 _CLOSED: Final = "the consumer is being closed"
 
+# Why another user is refused.
+_ONE_AT_A_TIME: Final = (
+    "the consumer is used by two threads or tasks at a time: only wakeup() may be called beside another call; "
+    "give each its own consumer"
+)
+_IS_CLOSING: Final = "another thread or task is closing the consumer"
+_IN_USE: Final = "another thread or task uses the consumer: nothing is closed; wakeup() ends its call, then close it"
+
 
 class ConsumerCore:
     """The rules of a Consumer. `start` comes first.
@@ -86,23 +95,24 @@ class ConsumerCore:
         Raises:
             ConsumerStateError: another user's call is not over, or the consumer is closed.
         """
-        is_within = self._users.get("user") == user
         try:
-            if self._users.setdefault("user", user) != user:
-                raise ConsumerStateError(
-                    "the consumer is used by two threads or tasks at a time: only wakeup() may be called beside "
-                    "another call; give each its own consumer"
-                )
-        except BaseException:
-            call.close()
-            raise
-        try:
-            if self._is_closed:
-                raise ConsumerStateError("the consumer is closed")
-            return await call
+            with self._claimed(user, _ONE_AT_A_TIME):
+                if self._is_closed:
+                    raise ConsumerStateError("the consumer is closed")
+                return await call
         finally:
             call.close()
-            if not is_within:  # also where it is closed: else nobody but this user would hear of that
+
+    @contextmanager
+    def _claimed(self, user: Hashable, refusal: str) -> Iterator[None]:
+        """In the `with` block nobody else uses the consumer. Raises ConsumerStateError where somebody does."""
+        is_within = self._users.get("user") == user
+        if self._users.setdefault("user", user) != user:
+            raise ConsumerStateError(refusal)
+        try:
+            yield
+        finally:
+            if not is_within:
                 self._users.clear()
 
     # Subscription --------------------------------------------------------------------------------------------------
@@ -434,18 +444,17 @@ class ConsumerCore:
 
     # The end -------------------------------------------------------------------------------------------------------
 
-    def require_closable(self, user: Hashable, timeout: float | None) -> None:
-        """Raises ConsumerStateError where another user's call is not over, which could neither commit nor leave when
-        the connections have ended, as Kafka's Consumer.close; and ConfigError for no timeout. Nothing has ended then.
+    @contextmanager
+    def closing(self, user: Hashable, timeout: float | None) -> Iterator[None]:
+        """In the `with` block nobody begins a call, until the connections have ended, which it could then not use.
+
+        Raises:
+            ConsumerStateError: another user's call is not over. ConfigError: no timeout. Nothing has ended then, as
+                with Kafka's Consumer.close.
         """
         seconds("timeout", timeout)
-        if self._users.get("user", user) == user:
-            return
-        if self._is_closing:
-            raise ConsumerStateError("another thread or task is closing the consumer")
-        raise ConsumerStateError(
-            "another thread or task uses the consumer: nothing is closed; wakeup() ends its call, then close it"
-        )
+        with self._claimed(user, _IS_CLOSING if self._is_closing else _IN_USE):
+            yield
 
     async def close(self, timeout: float, *, leaves: bool | None) -> None:
         """As `Consumer.close`; the host is stopped afterwards."""
