@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 from tagwire.extras import Needs
+from tagwire.values.decimals import FARTHEST_EXPONENT, is_far
 
 with Needs("arrow"):
     import pyarrow as pa
@@ -29,9 +30,7 @@ _ANOTHER_LIST_OF_STRUCTS: Final = r"(?s)[}l][ \t\n\r]*" + _ANOTHER_LIST.removepr
 behind it, and a beginning."""
 
 _LARGE_EXPONENT: Final = r"[eE][+-]?[0-9]{4}|\\u00[2-6]"
-"""What a value has in which there may be one: a decimal may be a string, too, some of it escaped."""
-_FARTHEST: Final = 1_000
-"""Of a decimal's exponent. Of millions Arrow makes the power of ten by recursion, and leaves its stack."""
+"""What a value has in which one past `FARTHEST_EXPONENT` may be: a decimal may be a string, too, some of it escaped."""
 
 
 def read_lines(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -75,7 +74,7 @@ def _refuse_far_decimals(text: pa.Array, kind: pa.DataType) -> None:
         except (ValueError, RecursionError) as error:
             raise pa.ArrowInvalid(f"JSON parse error: {error}") from None
         if _is_far(value, kind):
-            raise pa.ArrowInvalid(f"a decimal has an exponent beyond {_FARTHEST}")
+            raise pa.ArrowInvalid(f"a decimal has an exponent beyond {FARTHEST_EXPONENT}")
 
 
 def _is_far(value: Any, kind: pa.DataType) -> bool:
@@ -88,10 +87,9 @@ def _is_far(value: Any, kind: pa.DataType) -> bool:
     if not isinstance(value, str) or not pa.types.is_decimal(kind):
         return False
     try:
-        exponent = Decimal(value).as_tuple().exponent
+        return is_far(Decimal(value))
     except InvalidOperation:
         return False
-    return isinstance(exponent, int) and abs(exponent) > _FARTHEST
 
 
 def _wrapped(values: pa.Array, before: bytes, after: bytes, column: str, kind: pa.DataType) -> pa.ChunkedArray:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tagwire.client.value_formats import ValueFormats
 from tagwire.errors import EncodeError, ValueSchemaError
 from tagwire.records import Record
+from tagwire.values.decimals import is_far
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 # Sets of fields that values of a topic had, each with what encodes them.
 _MOST_KEPT: Final = 1000
 _LONGEST: Final = 400
-_FARTHEST: Final = 1_000
-"""Of a decimal's exponent; Arrow's columns have 76 digits."""
 
 
 class Unplanned(Exception):
@@ -194,13 +193,8 @@ def _check(given: object, kind: pa.DataType, where: str) -> None:
             _check(value, kind.value_type, where)
     elif types.is_integer(kind) and isinstance(given, (float, Decimal)) and not _is_whole(given):
         raise EncodeError(f"{where}: {given} is no whole number")
-    elif types.is_decimal(kind) and isinstance(given, Decimal) and _is_far(given):
+    elif types.is_decimal(kind) and isinstance(given, Decimal) and is_far(given):
         raise EncodeError(f"{where}: {str(given)[:_LONGEST]} is no {kind}")
-
-
-def _is_far(given: Decimal) -> bool:
-    exponent = given.as_tuple().exponent
-    return isinstance(exponent, int) and abs(exponent) > _FARTHEST
 
 
 def _is_pair(given: object) -> bool:
