@@ -54,6 +54,11 @@ class LocalFileSystem:
                         raise
         return sorted(found, key=lambda entry: entry.name)
 
+    def size(self, path: str) -> int:
+        """Of a file, in bytes, now. Raises StorageError."""
+        with _storage(path):
+            return os.stat(path).st_size
+
     def read(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """The bytes of a file from `start` to before `end` (None: all), fewer where it ends. Raises StorageError."""
         with _storage(path), open_file(path) as file:

@@ -45,10 +45,10 @@ class LogFile:
         records stand elsewhere, and those of one task would come twice or not at all."""
         if self.last or not isinstance(self.file_system, LocalFileSystem):  # stores keep what was tiered as it is
             return
-        (now,) = self.file_system.get_info(self.path)
-        if now.size != self.size:
+        size = self.file_system.size(self.path)
+        if size != self.size:
             raise StorageError(
-                f"{self.path}: has {now.size:,} bytes, and had {self.size:,} when the read began: a broker has cut or "
+                f"{self.path}: has {size:,} bytes, and had {self.size:,} when the read began: a broker has cut or "
                 "replaced it meanwhile, as compaction does; read again"
             )
 
