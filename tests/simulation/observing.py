@@ -14,6 +14,9 @@ from .world.network_faults import told_late
 
 if TYPE_CHECKING:
     from threading import RLock
+    from uuid import UUID
+
+    from tagwire.broker.partition import Partition
 
     from .simulated_host import SimulatedHost
     from .world.world import World
@@ -42,7 +45,7 @@ class Observer:
         self._history = history
         self._lines = _Lines(world, history)
         self._is_over = False
-        self._noted: dict[tuple[str, int], tuple[object, int]] = {}
+        self._noted: dict[tuple[UUID, int], tuple[object, int]] = {}
 
     def begin(self) -> None:
         for name in LOGGERS:
@@ -75,32 +78,19 @@ class Observer:
         store = self._store
         if store is None:
             return
-        since = self._world.now
-        for partition in sorted(store.topics.partitions(), key=lambda each: (each.topic, each.index)):
-            log = partition.log
-            # Past the check that whoever looks holds the lock: nobody runs.
-            producers = [each for each in vars(log)["_producers"] if each.transaction_start is not None]
-            state = {
-                "leader": partition.leadership.leader,
-                "log_start": log.start_offset,
-                "last_stable": log.stable_offset,
-                "high_watermark": log.end_offset,
-                "log_end": log.end_offset if log.is_offline else log._active.next_offset,
-                "synced": log.recovery_point,
-                "offline": log.is_offline,
-                "size": sum(segment.size for segment in vars(log)["_segments"]),
-                "open": [[each.producer_id, each.epoch, each.transaction_start, since] for each in producers],
-            }
-            if self._is_news(partition.topic, partition.index, state):
-                named = {"node": "broker", "topic": partition.topic, "partition": partition.index}
-                self._history.note("broker", "partition_state", **named, **state)
+        for topic in store.topics:
+            for partition in topic.partitions:
+                state = _state(partition, self._world.now)
+                if self._is_news((topic.topic_id, partition.index), state):
+                    named = {"node": "broker", "topic": topic.name, "partition": partition.index}
+                    self._history.note("broker", "partition_state", **named, **state)
 
-    def _is_news(self, topic: str, partition: int, state: dict[str, Any]) -> bool:
+    def _is_news(self, partition: tuple[UUID, int], state: dict[str, Any]) -> bool:
         """Whether a state is to be noted: what has changed, twice; what waits for somebody, each time; everything at
         the end. Whatever else stands still is most of all that could be seen."""
-        before, looks = self._noted.get((topic, partition), (None, 0))
+        before, looks = self._noted.get(partition, (None, 0))
         looks = looks + 1 if before == state else 0
-        self._noted[topic, partition] = state, looks
+        self._noted[partition] = state, looks
         waits = state["open"] or state["last_stable"] != state["high_watermark"]
         return self._is_over or waits or looks < 2 or looks % AGAIN == 0
 
@@ -151,6 +141,23 @@ class Observer:
         if server is None:
             return None
         return server.store if hasattr(server, "store") else server._store
+
+
+def _state(partition: Partition, now: float) -> dict[str, Any]:
+    log = partition.log
+    # Past the check that whoever looks holds the lock: nobody runs.
+    producers = [each for each in vars(log)["_producers"] if each.transaction_start is not None]
+    return {
+        "leader": partition.leadership.leader,
+        "log_start": log.start_offset,
+        "last_stable": log.stable_offset,
+        "high_watermark": log.end_offset,
+        "log_end": log.end_offset if log.is_offline else log._active.next_offset,
+        "synced": log.recovery_point,
+        "offline": log.is_offline,
+        "size": sum(segment.size for segment in vars(log)["_segments"]),
+        "open": [[each.producer_id, each.epoch, each.transaction_start, now] for each in producers],
+    }
 
 
 class _NoLock:
