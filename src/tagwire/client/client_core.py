@@ -72,7 +72,8 @@ def client_settings(bootstrap: Bootstrap, options: Mapping[str, Any]) -> ClientS
     of_type("apis", apis, Iterable, "a list of what tagwire.rpc.api_of makes")
     apis = tuple(apis)
     for api in apis:
-        of_type("one of apis", () if api is None else api, Api, "what tagwire.rpc.api_of makes")
+        if not isinstance(api, Api):  # nor is one left out
+            raise ConfigError(f"one of apis: needs what tagwire.rpc.api_of makes, not {type(api).__name__}")
     header_fields = own.get("header_fields", {})
     of_type("header_fields", header_fields, Mapping, "a dict by attribute of the header")
     settings = parse(bootstrap) if isinstance(bootstrap, Mapping) else Settings(bootstrap_text(bootstrap))

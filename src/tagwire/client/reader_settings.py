@@ -81,7 +81,7 @@ class ReaderOptions(FetchOptions, FormatOptions, SecurityOptions, total=False):
 
 _LOWEST: Final = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1, "max_partition_bytes": 1, "metadata_max_age": 0}
 
-# No connection takes a response that is much larger.
+# What a request has room for; and no connection takes a response that is much larger.
 _HIGHEST: Final = {
     "max_wait_ms": MAX_INT,
     "min_bytes": MAX_INT,
