@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from tagwire.errors import Error, KafkaError, RequestTimeoutError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
-from tagwire.spark.source.offsets import OffsetRange
+from tagwire.spark.source.offsets import OffsetRange, made_anew
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +72,36 @@ def read_range(
             # A read that was cut short leaves requests in flight on its connection.
             if reader.position(at) < offset_range.end:
                 _disconnect(properties)
+
+
+def refuse_made_anew(topic_ids: Mapping[str, UUID], properties: dict[str, str], *, fail_on_data_loss: bool) -> None:
+    """After a read: refuses topics that were deleted and made anew since it was planned. What was read may be of other
+    records that have the same offsets; where a topic still has its id (KIP-516), it is not.
+
+    Args:
+        topic_ids: as they were when the read was planned.
+        properties: as of `read_range`, before this.
+        fail_on_data_loss: whether that is an error, or a warning.
+
+    Raises:
+        KafkaError: INCONSISTENT_TOPIC_ID, naming a topic. ConnectError, ...: as `tagwire.client.Client.metadata`.
+    """
+    client = _connected(properties)
+    for topic, planned in topic_ids.items():
+        if _known_id(client, topic) == planned:  # records are fetched by that id, so they were the topic's (Fetch 13)
+            continue
+        found = client.metadata([topic]).topics.get(topic)
+        if found is None or not found.topic_id.int or found.topic_id == planned:
+            continue
+        said = f"records may have been missed: {made_anew(topic, planned, found.topic_id)}"
+        if fail_on_data_loss:
+            raise KafkaError(Error.INCONSISTENT_TOPIC_ID, f"{said} (failOnDataLoss=false goes on)")
+        log.warning("%s", said)
+
+
+def _known_id(client: Client, topic: str) -> UUID | None:
+    known = client.network.core.known_topic(topic)
+    return None if known is None else known.topic_id
 
 
 def _next_held(

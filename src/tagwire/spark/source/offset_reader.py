@@ -10,11 +10,12 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from tagwire.errors import UNREACHABLE, ConfigError, Error, KafkaError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
 from tagwire.spark.source.offset_limits import OffsetLimit, Offsets, TimestampLimit
-from tagwire.spark.source.offsets import named, resolve
+from tagwire.spark.source.offsets import made_anew, named, resolve
 from tagwire.spark.source.options import TopicOptions
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ for its latest offset a hundred times a second."""
 
 
 class OffsetReader:
-    """The offsets of one read. Connects with the first request; a pickled copy connects anew."""
+    """The offsets of one read. Connects with the first request; a pickled copy connects anew.
+
+    Attributes:
+        topic_ids: of the selected topics (KIP-516) as they were asked about last; those that brokers tell.
+    """
 
     def __init__(self, options: TopicOptions) -> None:
         self._options = options
@@ -39,6 +44,8 @@ class OffsetReader:
         self._refused: tuple[Offsets, float] = {}, -math.inf
         self._said_unmatched = False
         self._missing: set[str] = set()
+        self.topic_ids: dict[str, UUID] = {}
+        self._made_anew: list[str] = []
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_client": None}
@@ -71,6 +78,11 @@ class OffsetReader:
                         raise
 
         return self._with_retries(request)
+
+    def made_anew(self) -> list[str]:
+        """One sentence for each topic that has another id than when it was asked about before: each is told once."""
+        told, self._made_anew = self._made_anew, []
+        return told
 
     def planned(self, plan: Callable[[Offsets, Offsets], Result]) -> Result:
         """What `plan` makes of the available offsets, which it asks more about: planned anew where a topic was deleted
@@ -168,6 +180,7 @@ class OffsetReader:
                     self._missing.add(name)
                     continue
             self._missing.discard(name)
+            self._note_id(name, topic.topic_id)
             for index in selection.assign.get(name, ()):
                 if index not in topic.partitions and not missing_ok:
                     has = f"topic {name!r} has {len(topic.partitions)} partitions"
@@ -175,6 +188,13 @@ class OffsetReader:
             chosen = selection.assign.get(name, tuple(topic.partitions))
             found += [TopicPartition(name, index) for index in chosen if index in topic.partitions]
         return sorted(found)
+
+    def _note_id(self, topic: str, topic_id: UUID) -> None:
+        known = self.topic_ids.get(topic, topic_id)
+        if topic_id.int:
+            self.topic_ids[topic] = topic_id
+            if known != topic_id:
+                self._made_anew.append(made_anew(topic, known, topic_id))
 
     def _offsets(self, wanted: Mapping[TopicPartition, int]) -> Offsets:
         if not wanted:

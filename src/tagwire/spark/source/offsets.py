@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, LATEST, TopicPartition
@@ -29,12 +30,17 @@ _TOGETHER: Final = 5_000  # offsets, and what ranges take by themselves, of rang
 
 
 class OffsetRange(NamedTuple):
-    """Offsets `start` up to but not including `end` of one partition."""
+    """Offsets `start` up to but not including `end` of one partition.
+
+    Attributes:
+        topic_id: of the topic (KIP-516) when the range was planned; None where the brokers do not tell.
+    """
 
     topic: str
     partition: int
     start: int
     end: int
+    topic_id: UUID | None = None
 
     @property
     def size(self) -> int:
@@ -120,6 +126,11 @@ def rate_limited(start: Offsets, latest: Offsets, earliest: Offsets, most: int |
 def gone(start: Offsets, present: Offsets) -> list[str]:
     """One sentence for each partition of `start` that is not `present` any more."""
     return [f"{_name(at)} is gone, its offset was {start[at]}" for at in sorted(start.keys() - present.keys())]
+
+
+def made_anew(topic: str, was: UUID, now: UUID) -> str:
+    """The sentence for a topic that has another id than it had."""
+    return f"topic {topic} was deleted and made anew (its id was {was}, and is {now})"
 
 
 def went_back(start: Offsets, latest: Offsets) -> list[str]:

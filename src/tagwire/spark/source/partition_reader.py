@@ -15,7 +15,7 @@ from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.gc_freeze import freezing_gc
 from tagwire.spark.prefetch import prefetched
 from tagwire.spark.row_converter import RowConverter
-from tagwire.spark.source.fetch import read_range
+from tagwire.spark.source.fetch import read_range, refuse_made_anew
 from tagwire.spark.source.offset_reader import OffsetReader
 from tagwire.spark.source.offsets import OffsetRange, coalesced, split
 from tagwire.spark.source.options import TopicOptions
@@ -53,7 +53,8 @@ class PartitionReader:
 
     def tasks(self, ranges: Sequence[OffsetRange]) -> list[InputPartition]:
         """The ranges as tasks, once they are cut as the options say."""
-        options = self.options
+        options, ids = self.options, self.offset_reader.topic_ids
+        ranges = [each._replace(topic_id=ids.get(each.topic)) for each in ranges]
         pieces = split(ranges, options.min_partitions, options.max_records_per_partition)
         if not options.coalesce_partitions:
             return [OffsetRangesPartition([piece]) for piece in pieces]
@@ -62,9 +63,11 @@ class PartitionReader:
             for together in coalesced(pieces, options.min_partitions, options.max_records_per_partition)
         ]
 
-    def _rows(self, ranges: Iterable[OffsetRange]) -> Iterator[pa.RecordBatch]:
+    def _rows(self, ranges: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
         for offset_range in ranges:
             yield from self._rows_of(offset_range)
+        ids = {each.topic: each.topic_id for each in ranges if each.topic_id is not None}
+        refuse_made_anew(ids, self.options.client, fail_on_data_loss=self.options.fail_on_data_loss)
 
     def _rows_of(self, offset_range: OffsetRange) -> Iterator[pa.RecordBatch]:
         records = read_range(

@@ -127,7 +127,9 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         )
 
     def _available_offsets(self) -> tuple[Offsets, Offsets]:
-        return self.offset_reader.available_offsets(missing_ok=not self.options.fail_on_data_loss)
+        found = self.offset_reader.available_offsets(missing_ok=not self.options.fail_on_data_loss)
+        self._judge(self.offset_reader.made_anew())
+        return found
 
     def _judge(self, lost: list[str]) -> None:
         if not lost:
