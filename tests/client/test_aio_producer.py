@@ -230,6 +230,25 @@ def test_tasks_that_send_to_a_topic_that_is_not_known_yet_ask_for_it_once_and_ke
     run(main)
 
 
+def test_calls_that_leave_the_loop_a_turn_are_not_overtaken(run: Main) -> None:  # noqa: F811
+    async def main() -> None:
+        with FakeCluster() as cluster:
+            cluster.topic("t")
+            late: list[asyncio.Task[object]] = []
+
+            async def first() -> None:
+                await producer.send("t", b"1")
+                late.append(asyncio.create_task(producer.send("t", b"601")))
+
+            async with AsyncProducer(cluster.bootstrap) as producer:
+                await (await producer.send("t", b"0"))
+                await asyncio.gather(first(), *[producer.send("t", b"%d" % number) for number in range(2, 601)])
+                await late[0]
+            assert values_of(cluster) == list(range(602))
+
+    run(main)
+
+
 def test_what_is_sent_when_the_topic_is_just_known_comes_behind_those_that_waited_for_it(run: Main) -> None:  # noqa: F811
     async def main() -> None:
         with FakeCluster() as cluster:

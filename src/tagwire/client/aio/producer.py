@@ -73,6 +73,7 @@ class AsyncProducer(AsyncCoreOwner):
         network = self._client._core.network.sibling(driver)
         self._core = ProducerCore(network, settings, encoding, accumulator, threading.RLock(), LoopLine())
         self._sends = 0
+        self._yielding = 0
         self._turn: asyncio.Handle | None = None
         self._core_driver = driver
         task = CoreTask(self._core.sender, self._core.tasks, driver, "producer")
@@ -102,12 +103,21 @@ class AsyncProducer(AsyncCoreOwner):
             if turn is not self._turn:
                 self._turn, self._sends = turn, 0
             self._sends += 1
-            if self._sends > _SENDS_BEFORE_A_TURN:  # all that come before it: they keep their order
-                await asyncio.sleep(0)
+        if self._yielding or (turn is not None and self._sends > _SENDS_BEFORE_A_TURN):
+            await self._after_a_turn()
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         delivery = self._core.append(topic, value, key, headers, timestamp, partition, on_delivery)
         return delivery if isinstance(delivery, AsyncDelivery) else await delivery
+
+    async def _after_a_turn(self) -> None:
+        """Gives the loop a turn. Calls that come before all of those that wait have gone on wait, too: in their order,
+        since a loop runs what is ready first come, first served."""
+        self._yielding += 1
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self._yielding -= 1
 
     async def send_batch(self, topic: str, partition: int, data: bytes) -> AsyncDelivery:
         """Sends a record batch that is encoded already. Takes and raises what `Producer.send_batch` does."""
