@@ -155,12 +155,15 @@ def log(
             tail = None if target.segment is None else target.segment.tail
             if tail is None:
                 continue
+            told = f"{tail.size} bytes to the end, at {tail.position}: {tail.reason}"
             if not (as_json or wanted.records):
-                print(f"  {tail.size} bytes to the end, at {tail.position}: {tail.reason}")
+                print(f"  {told}")
             elif tail.kind == "partial" and target.is_closed:
                 # What comes in the next segment must not seem to follow what was printed.
                 told = f"a closed segment ends inside a batch: {tail.reason}; --verify looks at all segments"
                 raise CorruptRecordError(told, path=target.path.name, offset=tail.position)
+            else:
+                print(f"{printable(str(target.path))}: {told}", file=sys.stderr)
     if offset and not found:
         what = "record" if wanted.records else "batch"
         raise ConfigError(f"--offset {offset}: no {what} from there on in {', '.join(map(str, paths))}")

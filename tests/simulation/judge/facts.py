@@ -14,6 +14,8 @@ GROUPS = "__consumer_offsets"
 """Where brokers keep groups and their offsets."""
 AT_ONCE = ("cut", "move_leader", "move_coordinator")
 """Faults that nobody ends."""
+HANDOVERS = ("node_isolate", "move_leader", "move_coordinator")
+"""Faults after which another coordinator may answer; one that is stopped or killed tells of it itself."""
 KILLS = ("client_kill", "client_killed")
 """What the nemesis calls that."""
 
@@ -217,6 +219,13 @@ class Facts:
     def troubled(self, start: float, end: float) -> bool:
         """Whether any fault lasted at any moment between the two."""
         return any(began <= end and over >= start for began, over in self._troubles)
+
+    @cached_property
+    def handovers(self) -> list[float]:
+        """When coordinators may have begun to read their state: brokers that started, or any that moved or lost one."""
+        ends = [event.at for event in self.history if event.f in ("broker_killed", "broker_stopped", "power_lost")]
+        moves = [each.began for each in self.operations.of("fault") if each.value.get("fault") in HANDOVERS]
+        return sorted(ends + moves)
 
     def was_late(self, process: str, start: float, end: float) -> bool:
         """Whether anything to or from a process, or the one that it is in, was under way for long, without a fault,

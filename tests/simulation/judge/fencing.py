@@ -59,7 +59,14 @@ def fenced_by_nobody(facts: Facts) -> Iterator[Anomaly]:
             others = [init for init in inits if init.process != call.process]
             timeout = min(float(init.value["transaction_timeout"]) for init in inits)
             is_alone = own and not any(other.ended >= own[-1].began for other in others)
-            if is_alone and call.ended - transaction.begin.began < timeout:
+            if is_alone and not _may_be_asked_again(facts, transaction.begin, call) and call.ended - transaction.begin.began < timeout:
                 what = f"{call.process} has {name} alone, and is told that it is fenced"
                 yield anomaly("fenced-by-nobody", what, own[-1], transaction.begin, call)
                 break
+
+
+def _may_be_asked_again(facts: Facts, begin: Operation, call: Operation) -> bool:
+    """Whether it may be an InitProducerId whose answer was lost, and which a coordinator was asked once more that has
+    read its state meanwhile: which epoch a producer gave up is not stored, as in Kafka's TransactionMetadata."""
+    is_init = "initialize, " in str((call.value.get("error") or {}).get("message"))
+    return is_init and any(begin.began <= at <= call.ended for at in facts.handovers)

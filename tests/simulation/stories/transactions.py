@@ -429,6 +429,27 @@ def _who_is_alone_and_fast_is_told_that_there_is_no_transaction_to_commit(story)
     _refused(story, "INVALID_TXN_STATE")
 
 
+def _initializes_again(story, *, ended):
+    _owned(story)
+    story.call("p", "begin", transaction="t1", transactional_id="id")
+    if ended:
+        story.note("broker", "broker_killed", node="broker")
+    text = "PRODUCER_FENCED (90): initialize, transactional id 'id'"
+    error = {"type": "tagwire.errors.ProducerFencedError", "code": "PRODUCER_FENCED", "message": text}
+    story.call("p", "abort_transaction", "info", {"error": error}, transaction="t1", transactional_id="id")
+
+
+@planted("fenced-by-nobody")
+def _who_initializes_again_is_fenced(story):
+    _initializes_again(story, ended=False)
+
+
+@innocent
+def _who_initializes_again_at_a_coordinator_that_cannot_know_it_is_fenced(story):
+    """It may be the same request once more, and which epoch was given up is not stored."""
+    _initializes_again(story, ended=True)
+
+
 @innocent
 def who_is_alone_and_slow_is_told_that_there_is_no_transaction_to_commit(story):
     _owned(story)
