@@ -15,14 +15,20 @@ class Timed:
 
 
 class HeapScheduler:
-    def __init__(self, seed):
+    """`tick`: what waits are rounded to, as a world's are to nanoseconds."""
+
+    def __init__(self, seed, tick=None):
         self.now, self.random = 1000.0, Random(seed)
+        self._tick = tick
         self._heap, self._count = [], 0
 
     def after(self, seconds, act):
         self._count += 1
         timed = Timed(act)
-        heappush(self._heap, (self.now + max(seconds, 0.0), self._count, timed))
+        wait = max(seconds, 0.0)
+        if self._tick is not None:
+            wait = round(wait / self._tick) * self._tick
+        heappush(self._heap, (self.now + wait, self._count, timed))
         return timed
 
     def run(self, seconds=10_000.0):

@@ -8,6 +8,7 @@ back.
 from __future__ import annotations
 
 import errno
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +47,7 @@ class Flow:
         self._arrived = 0
         self.has_ended = False
         self._last_arrival = 0.0
+        self._under_way: deque[Callable[[], None]] = deque()
         self._retry: Timer | None = None
         self._retry_after = FIRST_RETRY_S
         self._lost_since: float | None = None
@@ -120,9 +122,14 @@ class Flow:
     def _schedule(self, size: int, act: Callable[[], None]) -> None:
         network = self._network
         due = network.scheduler.now + network.transit_s(self._sender.party, self._receiver.party, size)
-        # Never before what was sent earlier on the same connection; connections overtake each other.
+        # Never before what was sent earlier on the same connection; connections overtake each other. What is due at one
+        # time may be called in any order, since times are rounded.
         self._last_arrival = due = max(due, self._last_arrival)
-        network.scheduler.after(due - network.scheduler.now, act)
+        self._under_way.append(act)
+        network.scheduler.after(due - network.scheduler.now, self._next_comes)
+
+    def _next_comes(self) -> None:
+        self._under_way.popleft()()
 
     def _is_passable(self) -> bool:
         return not self.is_lost and self._network.passes(self._sender.party, self._receiver.party)
