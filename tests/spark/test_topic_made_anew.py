@@ -1,4 +1,4 @@
-"""A topic that is deleted and made anew has other records under the same offsets: they are not taken for the planned."""
+"""A topic that is deleted and made anew has other records under the same offsets: they are not read as the planned."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def fenced_by_nobody(facts: Facts) -> Iterator[Anomaly]:
             others = [init for init in inits if init.process != call.process]
             timeout = min(float(init.value["transaction_timeout"]) for init in inits)
             is_alone = own and not any(other.ended >= own[-1].began for other in others)
-            if is_alone and not _may_be_asked_again(facts, transaction.begin, call) and call.ended - transaction.begin.began < timeout:
+            is_excused = _may_be_asked_again(facts, transaction.begin, call)
+            if is_alone and not is_excused and call.ended - transaction.begin.began < timeout:
                 what = f"{call.process} has {name} alone, and is told that it is fenced"
                 yield anomaly("fenced-by-nobody", what, own[-1], transaction.begin, call)
                 break
