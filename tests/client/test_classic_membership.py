@@ -448,6 +448,14 @@ def test_a_pattern_takes_in_topics_that_come_later(scene: ClassicScene) -> None:
     scene.until(lambda: handler.owned == ALL | partitions("tt", 0), 30)
 
 
+def test_metadata_that_is_old_at_once_is_looked_at_as_often_as_a_request_is_tried_again(scene: ClassicScene) -> None:
+    _, handler = scene.member(topics=(), pattern="t.*", metadata_max_age=0.0)
+    scene.until(lambda: scene.settled(handler))
+    before = len(scene.cluster.requests("Metadata"))
+    scene.members.pass_time(10)
+    assert 50 <= len(scene.cluster.requests("Metadata")) - before <= 101
+
+
 def test_another_pattern_is_looked_for_at_once_and_not_when_metadata_is_old(scene: ClassicScene) -> None:
     scene.cluster.topic("other", 1)
     membership, handler = scene.member(topics=(), pattern="t.*")

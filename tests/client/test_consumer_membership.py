@@ -141,6 +141,38 @@ def test_a_member_joins_with_an_id_of_its_own_and_says_everything_once(scene: Co
     assert handler.events == [("assigned", ALL)]
 
 
+def looked_for(scene: ConsumerScene) -> list[list[str]]:
+    """What metadata was asked about by name."""
+    asked = [[topic.name for topic in each.topics or ()] for each in scene.cluster.requests("Metadata")]
+    return [sorted(names) for names in asked if names and None not in names]
+
+
+def test_a_topic_that_does_not_exist_is_told_of_once_and_looked_for_twice(
+    scene: ConsumerScene, caplog: pytest.LogCaptureFixture
+) -> None:
+    membership, handler = scene.member(topics=("t", "fligths"))
+    scene.until(lambda: handler.owned == ALL)
+    scene.members.pass_time(30)
+    assert looked_for(scene) == [["fligths", "t"], ["fligths"]]
+    said = "group 'g': topic 'fligths' does not exist, and is waited for"
+    assert caplog.messages.count(said) == 1
+    membership.subscribe(frozenset({"t", "fligths", "u"}), None)
+    scene.members.pass_time(30)
+    assert looked_for(scene)[2:] == [["u"]]
+    assert caplog.messages.count(said) == 1
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_topic_that_does_not_exist_is_created_where_that_is_allowed(
+    scene: ConsumerScene, caplog: pytest.LogCaptureFixture, allowed: bool
+) -> None:
+    scene.cluster.auto_create, scene.coordinator.target = True, set()
+    scene.member(topics=("new",), allow_auto_create=allowed)
+    scene.members.pass_time(10)
+    assert ("new" in scene.cluster.topics) is allowed
+    assert any("'new' does not exist" in said for said in caplog.messages) is not allowed
+
+
 def test_what_is_assigned_to_others_is_given_up_first_and_then_said_so(scene: ConsumerScene) -> None:
     _, handler = scene.member()
     scene.until(lambda: handler.owned == ALL)

@@ -25,6 +25,7 @@ from tagwire.errors import ConfigError
         ({"max_poll_interval": 0.0}, "max.poll.interval.ms"),
         ({"session_timeout": -1.0}, "session.timeout.ms"),
         ({"metadata_max_age": float("inf")}, "metadata.max.age.ms"),
+        ({"metadata_max_age": -0.001}, "metadata.max.age.ms"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_its_kafka_name(settings: dict[str, Any], named: str) -> None:

@@ -25,6 +25,7 @@ from tagwire.client.consuming.heartbeat_fields import (
 )
 from tagwire.client.consuming.member_tasks import run_together
 from tagwire.client.consuming.membership import RebalanceHandler
+from tagwire.client.consuming.missing_topics import MISSING_TOPIC_INTERVAL, MissingTopics
 from tagwire.client.consuming.topic_names import TopicNames
 from tagwire.client.metrics.coordinator import CoordinatorMetrics
 from tagwire.client.network_client import NetworkClient
@@ -79,6 +80,8 @@ class ConsumerMembership:
         self._names = TopicNames(network)
         self._fields = HeartbeatFields(settings, self.member_id)
         self._topics: frozenset[str] = frozenset()
+        self._unseen: frozenset[str] = frozenset()  # those of them that metadata is still to be looked at for
+        self._missing = MissingTopics(settings.group)
         self._pattern: str | None = None
         self._admitted: set[str] = set()  # what was subscribed to since the member joined
         self._admits_all = False  # as a pattern may
@@ -115,6 +118,7 @@ class ConsumerMembership:
         return self.epoch > 0 and not self._must_lose
 
     def subscribe(self, topics: frozenset[str], pattern: str | None) -> None:
+        self._unseen = (self._unseen & topics) | (topics - self._topics)
         self._topics, self._pattern = topics, pattern
         self._admit()
         self._heartbeat_at = min(self._heartbeat_at, self._network.now())
@@ -146,7 +150,9 @@ class ConsumerMembership:
         self._is_leaving = False
         try:
             await run_together(
-                (self._heartbeats(), self._reconciliations()), self._network.now, until=lambda: self._is_leaving
+                (self._heartbeats(), self._reconciliations(), self._looks()),
+                self._network.now,
+                until=lambda: self._is_leaving,
             )
         except TagwireError as error:
             logger.error("group %r: the membership ends: %s", self._settings.group, error)
@@ -295,6 +301,33 @@ class ConsumerMembership:
 
     def _pause(self, attempts: int) -> float:
         return pause_before(attempts, self._network.driver.random)
+
+    # Topics --------------------------------------------------------------------------------------------------------
+
+    async def _looks(self) -> None:
+        """Looks at the metadata of what is subscribed to by name, as Kafka's client does: brokers may create it then,
+        which a heartbeat has them not do, and what does not exist is told."""
+        attempts = 0
+        while True:
+            await Wait(lambda: bool(self._unseen) and self._sends_heartbeats, NEVER)
+            names = self._unseen
+            try:
+                cluster = await self._network.refresh(
+                    names, self._network.deadline(), allow_auto_create=self._settings.allow_auto_create
+                )
+            except TagwireError as error:
+                logger.debug("group %r: metadata of its topics: %s", self._settings.group, error)
+                attempts, pause = attempts + 1, self._pause(attempts + 1)
+            else:
+                missing = self._missing.note(cluster, names)
+                if names is self._unseen:
+                    self._unseen = missing
+                attempts, pause = 0, MISSING_TOPIC_INTERVAL
+            left = self._unseen
+            await Wait(partial(self._is_sought_else, left), self._network.now() + pause)
+
+    def _is_sought_else(self, left: frozenset[str]) -> bool:
+        return self._unseen is not left
 
     # Reconciliation ------------------------------------------------------------------------------------------------
 

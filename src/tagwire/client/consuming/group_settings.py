@@ -67,10 +67,11 @@ class GroupSettings:
             ("session.timeout.ms", self.session_timeout),
             ("heartbeat.interval.ms", self.heartbeat_interval),
             ("max.poll.interval.ms", self.max_poll_interval),
-            ("metadata.max.age.ms", self.metadata_max_age),
         ):
             if value is not None and not 0.001 <= value <= 2_147_483.647:
                 raise ConfigError(f"{name}: {value * 1000:g}: must be from 1 to 2147483647")
+        if not 0 <= self.metadata_max_age <= 2_147_483.647:
+            raise ConfigError(f"metadata.max.age.ms: {self.metadata_max_age * 1000:g}: must be from 0 to 2147483647")
         if self.heartbeat_seconds >= self.session_seconds:
             raise ConfigError(
                 f"heartbeat.interval.ms: {self.heartbeat_seconds * 1000:g}: must be lower than session.timeout.ms, "

@@ -6,23 +6,19 @@ SubscriptionState, ConsumerCoordinator.MetadataSnapshot.
 
 from __future__ import annotations
 
-import logging
 import re
 from typing import Final
 
 from tagwire.client.consuming.assignors.assignor import TopicRacks, topic_racks
 from tagwire.client.consuming.group_settings import GroupSettings
+from tagwire.client.consuming.missing_topics import MISSING_TOPIC_INTERVAL, MissingTopics
 from tagwire.client.metadata import ClusterMetadata
 from tagwire.client.network_client import NetworkClient
 from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.partitions import TopicPartition
 
-logger = logging.getLogger("tagwire.client")
-
-# Seconds after which a topic that does not exist is looked for again.
-MISSING_TOPIC_INTERVAL: Final = 1.0
-
-_LOOKS_BEFORE_A_WORD: Final = 2
+_SHORTEST_INTERVAL: Final = 0.1
+"""Seconds between two looks at metadata whatever the settings say. Source: retry.backoff.ms of Kafka's Metadata."""
 
 # What is said of a topic that stays so until somebody changes the cluster. Source: Kafka's Metadata.
 _REFUSALS: Final = (Error.TOPIC_AUTHORIZATION_FAILED, Error.INVALID_TOPIC_EXCEPTION)
@@ -51,7 +47,7 @@ class TopicWatch:
         self._subscribed = object()  # another one for each subscription
         self._refused: dict[str, Error] = {}  # topics that no later look mends
         self._told: dict[str, Error] = {}  # those of them that somebody has heard of
-        self._missing: dict[str, int] = {}  # topics that do not exist, and how many looks have found none
+        self._missing = MissingTopics(settings.group)
 
     @property
     def is_wanted(self) -> bool:
@@ -148,25 +144,12 @@ class TopicWatch:
             for name in self.topics | self._group_topics
             if (topic := cluster.topics.get(name)) is not None and topic.error in _REFUSALS
         }
-        self._note_missing(cluster)
-        wait = self._settings.metadata_max_age
-        if any(name not in self._known for name in self.topics | self._group_topics):
+        names = self.topics | self._group_topics
+        self._missing.note(cluster, names)
+        wait = max(self._settings.metadata_max_age, _SHORTEST_INTERVAL)
+        if any(name not in self._known for name in names):
             wait = min(wait, MISSING_TOPIC_INTERVAL)
         self.refresh_at = self._network.now() + wait
-
-    def _note_missing(self, cluster: ClusterMetadata) -> None:
-        """Says once of a topic that it does not exist: who has misspelt it would poll for ever without a word. Not at
-        the first look, which may have had it created."""
-        names = self.topics | self._group_topics
-        missing = [
-            name
-            for name in names
-            if (topic := cluster.topics.get(name)) is not None and topic.error is Error.UNKNOWN_TOPIC_OR_PARTITION
-        ]
-        self._missing = {name: self._missing.get(name, 0) + 1 for name in sorted(missing)}
-        for name, looks in self._missing.items():
-            if looks == _LOOKS_BEFORE_A_WORD:
-                logger.warning("group %r: topic %r does not exist, and is waited for", self._settings.group, name)
 
     def _is_matched(self, cluster: ClusterMetadata, name: str) -> bool:
         topic = cluster.topics[name]
