@@ -115,6 +115,11 @@ def test_what_another_client_reads_is_left_alone_without_a_word(name: str, caplo
     assert not caplog.records
 
 
+def test_what_users_name_themselves_for_kafkas_metrics_is_known(caplog: pytest.LogCaptureFixture) -> None:
+    parse({**BOOTSTRAP, "metrics.context.shop": "north", "metrics.context.group.id": "g"})
+    assert not caplog.records
+
+
 def test_a_property_that_nobody_knows_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
         assert parse({**BOOTSTRAP, "shop.name": "hunter2"}) == parse(BOOTSTRAP)

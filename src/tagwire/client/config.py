@@ -47,7 +47,7 @@ from tagwire.client.consume_settings import ConsumeSettings
 from tagwire.client.oauth_properties import OAUTH_CB
 from tagwire.client.offset_reset import NO_RESET, OFFSET_RESETS, offset_reset
 from tagwire.client.option_types import of_type
-from tagwire.client.property_names import KNOWN, meant_by
+from tagwire.client.property_names import KNOWN, METRICS_CONTEXT, meant_by
 from tagwire.client.security_properties import READ as SECURITY
 from tagwire.client.security_properties import security_options
 from tagwire.errors import ConfigError
@@ -253,7 +253,7 @@ def check_name(name: str, prefix: str = "") -> None:
     Args:
         prefix: what stands before the names of properties where they were given.
     """
-    if name in _READ or name in SECURITY:
+    if name in _READ or name in SECURITY or name.startswith(METRICS_CONTEXT):
         return
     meant = None if name in KNOWN else meant_by(name)
     if meant is not None:

@@ -101,6 +101,9 @@ _LIBRDKAFKA: Final = """
 
 KNOWN: Final = frozenset({*_JAVA.split(), *_LIBRDKAFKA.split()})
 
+METRICS_CONTEXT: Final = "metrics.context."
+"""What begins the names that users make up for what reporters of metrics are told. Source: CommonClientConfigs."""
+
 # Of librdkafka, and set by calls of C alone: nobody who writes ssl.key means one of these.
 _BY_CALLS: Final = frozenset({"ssl_ca", "ssl_certificate", "ssl_key"})
 
