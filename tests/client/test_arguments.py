@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tagwire import messages
 from tagwire.broker import Broker, Listener
 from tagwire.client import (
     EARLIEST,
@@ -498,3 +499,21 @@ def test_a_transaction_is_given_offsets_by_partition_and_ended_by_properties(cli
     end_transaction(
         {"bootstrap.servers": bootstrap}, "t", *known, commit=False, transaction_version=identity.transaction_version
     )
+
+
+@pytest.mark.parametrize("given", [["orders"], None, 1, b"orders", {"orders": 0}], ids=repr)
+def test_a_topic_is_asked_for_by_one_name(client: Client, given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^name=.*: allowed is one name"):
+        client.topic(given)
+
+
+@pytest.mark.parametrize("given", [[1], "1", 1.0, True, {1: 2}], ids=repr)
+def test_a_broker_is_asked_for_by_its_number(client: Client, given: Any) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: client.versions(given),
+        lambda: client.features(given),
+        lambda: client.request(messages.MetadataRequest(topics=None), node=given),
+    ]
+    for call in calls:
+        with pytest.raises(ConfigError, match=r"^node=.*: allowed is a broker's number"):
+            call()

@@ -213,7 +213,7 @@ class Client:
         Raises:
             KafkaError: it does not exist, or may not be used; the text names it. ConnectError, ...: as `request`.
         """
-        return self.network.topic(name, self.network.deadline())
+        return self.network.topic(arguments.name("name", name), self.network.deadline())
 
     def list_offsets(
         self,

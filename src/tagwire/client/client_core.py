@@ -17,6 +17,7 @@ from tagwire.client.config import (
     at_least,
     bootstrap_text,
     parse,
+    wrong,
 )
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.consume_settings import ConsumeSettings
@@ -144,6 +145,7 @@ class ClientCore:
                 f"message is {type(message).__name__}, not a request of tagwire.messages, such as "
                 "messages.MetadataRequest(topics=None)"
             )
+        node = _node(node)
         deadline = self.network.deadline()
         request = cast("RequestMessage[MessageObject]", message)
         connection = await self.network.connection(node, deadline)
@@ -151,11 +153,11 @@ class ClientCore:
 
     async def versions(self, node: int | None = None) -> dict[int, Range]:
         """As `Client.versions`."""
-        return dict((await self.network.connection(node, self.network.deadline())).ranges)
+        return dict((await self.network.connection(_node(node), self.network.deadline())).ranges)
 
     async def features(self, node: int | None = None) -> BrokerFeatures:
         """As `Client.features`."""
-        return (await self.network.connection(node, self.network.deadline())).features
+        return (await self.network.connection(_node(node), self.network.deadline())).features
 
     async def usable(self, features: Features, feature: str) -> Usability:
         """As `Client.usable`."""
@@ -174,7 +176,7 @@ class ClientCore:
 
     async def topic(self, name: str) -> TopicMetadata:
         """As `Client.topic`."""
-        return await self.network.topic(name, self.network.deadline())
+        return await self.network.topic(arguments.name("name", name), self.network.deadline())
 
     async def list_offsets(
         self, partitions: arguments.ByTopicOrPartition[OffsetSpec], *, isolation: str | None = None
@@ -182,3 +184,11 @@ class ClientCore:
         """As `Client.list_offsets`."""
         network = self.network
         return await offsets_of(network, partitions, isolation or self.fetch_settings.isolation, network.deadline())
+
+
+def _node(given: object) -> int | None:
+    """A broker's id, None for any. Raises ConfigError."""
+    node = arguments.whole(given)
+    if node is None and given is not None:
+        raise wrong("node", arguments.shown(given), "a broker's number, such as 1, or None for any")
+    return node
