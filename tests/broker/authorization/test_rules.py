@@ -65,6 +65,14 @@ def test_who_may_do_nothing_is_answered_in_every_version(alice, key):
         assert alice.ask(request, version).spec.name == f"{API_NAMES[key]}Response"
 
 
+def test_that_there_are_no_groups_of_kip_848_is_told_before_what_guards_a_group(connect):
+    with Broker(**OPTIONS, as_release="3.9") as broker:
+        alice = login(connect(broker.bootstrap), "alice")
+        beat = alice.ask(messages.ConsumerGroupHeartbeatRequest(group_id="g", member_id="", member_epoch=0), 0)
+        described = alice.ask(messages.ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
+    assert (beat.error_code, described.groups[0].error_code) == (Error.UNSUPPORTED_VERSION,) * 2
+
+
 @pytest.fixture(scope="module")
 def shared():
     with Broker(**OPTIONS) as broker:

@@ -67,7 +67,10 @@ _CONSUMER_GROUPS = Each(Operation.DESCRIBE, GROUP, "group_ids", itself, "groups"
 
 
 async def consumer_group_describe(call: AnyCall, access: Access, handle: Handle) -> AnyResponse:
-    """DESCRIBE of each group, and of every topic that a member of it has or is to have."""
+    """DESCRIBE of each group, and of every topic that a member of it has or is to have. That there are no such groups
+    is told to everybody."""
+    if not call.broker.settings.has_consumer_groups:
+        return await handle(call)
     response: Any = await _CONSUMER_GROUPS.respond(call, access, handle)
     told_operations.by_groups(call, response, access)
     response.groups = [_shown(access, group) for group in response.groups]
@@ -88,7 +91,10 @@ def _shown(access: Access, group: Any) -> object:
 
 async def consumer_group_heartbeat(call: AnyCall, access: Access, handle: Handle) -> AnyResponse:
     """READ of the group, DESCRIBE of every topic that the member subscribes to by name. Of those that its regular
-    expression stands for, the group leaves out what it may not describe."""
+    expression stands for, the group leaves out what it may not describe. That there are no such groups is told to
+    everybody: who has no rights is to go on as a classic member, too."""
+    if not call.broker.settings.has_consumer_groups:
+        return await handle(call)
     request = call.request
     if not access.may(Operation.READ, GROUP, request.group_id):
         return coordinated(call, REFUSED[GROUP])
