@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +25,11 @@ LEAST_RSA_BITS: Final = 2048
 """RFC 7518, section 3.3."""
 
 MOST_RSA_BITS: Final = 8192
+
+BLANKS: Final = "".join(map(chr, range(0x21)))
+"""What Kafka's ClaimValidationUtils takes off both ends of a user's name: Java's String.trim. Names in unsecured tokens
+stay as they are."""
+
 _LARGEST_EXPONENT: Final = 1 << 33
 
 _CURVES: Final = {"P-256": ("ES256", 32), "P-384": ("ES384", 48), "P-521": ("ES512", 66)}
@@ -71,7 +76,8 @@ class SignedTokens:
         keys = self._candidates(algorithm, key_id)
         if not any(key.verify(algorithm, signature, signed) for key in keys):
             raise refused("no key of the issuer's has signed it")
-        return self._check.validated(claims)
+        found = self._check.validated(claims)
+        return replace(found, principal=found.principal.strip(BLANKS))
 
     def _candidates(self, algorithm: str, key_id: str | None) -> list[_Key]:
         """The keys that may have signed a token; one that names none may be signed by the only one that there is."""

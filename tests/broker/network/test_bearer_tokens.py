@@ -206,6 +206,12 @@ def test_claims_count_behind_a_good_signature_too(validator):
         validator(signed("RS256", {**CLAIMS, "aud": "spark"}))
 
 
+def test_blanks_around_the_name_in_a_signed_token_are_nobodys_name(validator):
+    name = "\t al ice\n "
+    assert validator(signed("RS256", {**CLAIMS, "sub": name}, kid="r")).principal == "al ice"
+    assert UnsecuredTokens(check())(unsecured({**CLAIMS, "sub": name})).principal == name  # as in Kafka
+
+
 def test_keys_that_the_issuer_changed_are_read_again(validator, issuer, tmp_path):
     following = rsa.generate_private_key(65537, 2048)
     token = signed("RS256", key=following, kid="next")
