@@ -278,6 +278,25 @@ def test_a_leader_epoch_begins_behind_what_is_written_and_not_on_the_disk_yet(wr
     assert [next(iter(read(log.read(at, 1)))).partition_leader_epoch for at in (120, 122)] == [0, 1]
 
 
+@pytest.mark.parametrize("times", [1, 9], ids=["it can be put back", "it cannot"])
+def test_nothing_is_written_in_a_leader_epoch_that_a_start_may_find_over(written, batch, failing_files, times):
+    log = open_log(failing_files, written, SMALL, clean=True)
+    failing_files.fail("sync_directory", times=times)
+    with pytest.raises(StorageError, match="a leader epoch was not stored"):
+        log.begin_epoch(1)
+    failing_files.mend()
+    try:
+        (appended,) = log.append([batch(1)])
+        log.flush()
+    except StorageError:
+        assert times > 1
+    else:
+        assert (times, appended.base_offset) == (1, 120)
+    log.abandon("the test crashes it")
+    log = open_log(Files(), written, SMALL, clean=True)
+    assert log.end_of_epoch(0)[1] == log.end_offset  # else who has read it is told that it was cut off
+
+
 def test_leader_epochs_of_what_was_deleted_are_forgotten(written, batch):
     start = 0
     for _ in range(5):  # each crash begins one

@@ -22,7 +22,7 @@ from pathlib import Path
 from tagwire.broker.clock import wall_ms
 from tagwire.broker.storage.batch import Appended, Batch
 from tagwire.broker.storage.checkpoints import write_epochs
-from tagwire.broker.storage.files import Files
+from tagwire.broker.storage.files import Files, UnsettledError
 from tagwire.broker.storage.leader_epochs import LeaderEpochs, held_epochs
 from tagwire.broker.storage.log_lock import guarded
 from tagwire.broker.storage.log_reading import VisibleEnd
@@ -152,7 +152,8 @@ class PartitionLog(ReadableLog):
         That is on the disk when this returns.
 
         Raises:
-            StorageError: the disk refused, or the log is offline.
+            StorageError: the disk refused, or the log is offline. It goes offline where it cannot be known whether the
+                epoch was stored: what is written in the one before would be told as cut off after the next start.
         """
         with self._writing:
             self.check_online()
@@ -164,6 +165,8 @@ class PartitionLog(ReadableLog):
             try:
                 write_epochs(self._files, self.directory / EPOCHS_FILE, starts)
             except OSError as error:
+                if isinstance(error, UnsettledError):
+                    self._go_offline(f"storing a leader epoch failed: {error}")
                 raise StorageError(f"{self.directory}: a leader epoch was not stored: {error}") from error
             self.epochs = LeaderEpochs(starts)
         return begun
