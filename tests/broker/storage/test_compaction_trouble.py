@@ -15,6 +15,7 @@ from tagwire.broker.storage.loading import open_log
 from tagwire.broker.storage.log_reading import OffsetOutOfRangeError
 from tagwire.errors import StorageError
 from tagwire.records import read
+from tagwire.records.files.transaction_index import ENTRY
 
 from .compacted import CONFIG, WHERE, Compacted, batch, fill, in_transaction, marker
 
@@ -43,6 +44,17 @@ def test_a_disk_that_refuses_while_the_new_segment_is_made_leaves_the_log_as_it_
     kept.add(batch((b"k", b"goes on")))
     kept.compact()
     assert len(kept.records()) < len(before)
+
+
+@pytest.mark.parametrize("state", ["cleaned", "swap"])
+def test_what_a_pass_left_that_the_disk_let_neither_end_nor_undo_becomes_no_part_of_the_next(kept, state):
+    """Records of a producer whose transaction is told as aborted, and has no marker any more, are kept from readers."""
+    fill(kept)
+    (kept.directory / f"{0:020d}.txnindex.{state}").write_bytes(ENTRY.pack(0, 7, 0, 3, 4))
+    kept.compact()
+    assert not list(kept.directory.glob("*.txnindex*"))
+    kept.reopen(clean=True)
+    assert kept.log.all_aborted() == []
 
 
 def test_a_segment_that_cannot_be_read_stops_compaction_and_nothing_is_lost(kept):

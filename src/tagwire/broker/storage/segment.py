@@ -122,6 +122,8 @@ class LogSegment:
         segment = cls(files, directory, base_offset, index_interval, dialect, state=state)
         segment._reset()
         try:
+            if state:  # one that was made before, and could not be taken away, may have left what this one has none of
+                segment._forget_aborted()
             # The log last: by its name the segment exists.
             segment.save_indexes(sync=False)
             segment._truncate(0)
@@ -195,8 +197,7 @@ class LogSegment:
                 that is, for each crash makes them anew.
         """
         self._reset()
-        with suppress(FileNotFoundError):
-            self._files.remove(_beside(self._path, ".txnindex"))
+        self._forget_aborted()
         size = self._files.size(self.path)
         fd = self._writer()
         safe = 0
@@ -293,6 +294,8 @@ class LogSegment:
             except FileNotFoundError:
                 if suffix == ".log":
                     raise
+                with suppress(FileNotFoundError):
+                    self._files.remove(_beside(self._path, suffix))
 
     def modified_ms(self) -> int:
         """When the `.log` file was last written, in milliseconds since the epoch."""
@@ -453,6 +456,10 @@ class LogSegment:
         found = load_transaction_index(self._files, _beside(self._path, ".txnindex"), self.base_offset, self.size)
         self.aborted = found.entries
         return found.fault is None
+
+    def _forget_aborted(self) -> None:
+        with suppress(FileNotFoundError):
+            self._files.remove(_beside(self._path, ".txnindex"))
 
     def _truncate(self, size: int) -> None:
         self._files.truncate(self._writer(), size)
