@@ -252,6 +252,32 @@ def test_a_disk_error_while_one_log_is_opened_takes_that_log(data, connect):
         assert len(values(connect(broker.bootstrap), 1)) == 4
 
 
+def test_a_log_that_was_not_opened_is_not_closed_either_where_the_disk_takes_no_word_of_that(data, connect):
+    (data / ".kafka_cleanshutdown").unlink()
+    points = data / "recovery-point-offset-checkpoint"
+    points.write_text("0\n2\nt 0 0\nt 1 0\n")
+    second = sorted((data / "t-0").glob("*.log"))[1]
+    second.write_bytes(bytes(second.stat().st_size))  # as a loss of power leaves what was not on the disk
+    harmed = data / "t-0" / METADATA
+    before = harmed.read_bytes()
+    nothing(harmed)
+    broker = Broker(data)
+    rename = broker.disk.rename
+
+    def failing(source, target):
+        if target == points:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(source, target)
+
+    broker.disk.rename = failing
+    with broker:
+        pass
+    harmed.write_bytes(before)
+    with Broker(data) as broker:
+        wire = connect(broker.bootstrap)
+        assert [wire.offset_at("t", -1, partition=partition).offset for partition in (0, 1)] == [1, 4]
+
+
 @pytest.fixture
 def state(tmp_path, connect):
     """A directory with a group and a transactional id, left in order."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import islice
@@ -117,12 +117,14 @@ def _note_if_due(
         due.append((dirt, log, partition))
 
 
-def save_recovery_points(topics: Topics, data: DataDirectory) -> None:
-    """Remember how much of each log need not be checked after a crash."""
+def save_recovery_points(topics: Topics, data: DataDirectory) -> bool:
+    """Remember how much of each log need not be checked after a crash; whether that is on the disk."""
     try:
         data.recovery_points.save(topics.recovery_points)
     except OSError as error:
         logger.error("recovery points were not saved: %s", error)
+        return False
+    return True
 
 
 def _try(log: PartitionLog, act: Callable[[], object]) -> bool:
@@ -138,7 +140,7 @@ def _try(log: PartitionLog, act: Callable[[], object]) -> bool:
     return True
 
 
-async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], Awaitable[None] | None]) -> None:
+async def every(seconds: float, stopping: asyncio.Event, act: Callable[[], object]) -> None:
     """Do `act` again and again until `stopping` is set, which never ends it in the middle: a function in a thread, a
     coroutine function here."""
     while not stopping.is_set():

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Awaitable, Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -187,7 +187,7 @@ class Store:
         if self._groups is not None:
             self._groups.start()
         self.transactions.start()
-        duties: list[tuple[float, Callable[[], Awaitable[None] | None]]] = [
+        duties: list[tuple[float, Callable[[], object]]] = [
             (scheduler.RETENTION_EVERY_S, partial(scheduler.expire, self.topics)),
             (scheduler.COMPACTION_EVERY_S, partial(scheduler.compact, self.topics, self._data, self._stopping)),
             (scheduler.RECOVERY_POINTS_EVERY_S, partial(scheduler.save_recovery_points, self.topics, self._data)),
@@ -231,9 +231,10 @@ class Store:
 
     def _close(self) -> None:
         clean = self.topics.close()
-        scheduler.save_recovery_points(self.topics, self._data)
+        # They tell which logs were not opened, and are not closed: the mark would be for these, too.
+        is_told = scheduler.save_recovery_points(self.topics, self._data)
         try:
-            self._data.close(clean=clean)
+            self._data.close(clean=clean and is_told)
         except StorageError as error:
             logger.error("%s", error)
         self._release()
