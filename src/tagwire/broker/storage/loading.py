@@ -73,7 +73,8 @@ def open_log(
             for base in recover_swap_files(files, directory)
         ]
         _remove(files, directory, segments, _deleted(segments, start_offset))
-        recovered_from = _recover(files, directory, segments, clean, recovery_point, gaps_before)
+        checked = _recover(files, directory, segments, clean, recovery_point, gaps_before)
+        recovered_from = checked[0].base_offset if checked else None
         if segments and segments[-1].next_offset < start_offset:
             _remove(files, directory, segments, segments)
         if not segments:
@@ -81,6 +82,7 @@ def open_log(
             segments = [fresh]
             files.sync_directory(directory)
         producers = _producers(files, directory, segments, recovered_from)
+        _save_indexes(files, directory, [segment for segment in checked if segment in segments], segments[-1])
         for segment in segments:
             segment.close()  # a log that is not written to keeps no file open
         known_epochs = held_epochs(known_epochs, max(start_offset, segments[0].base_offset))
@@ -97,20 +99,19 @@ def open_log(
 
 def _recover(
     files: Files, directory: Path, segments: list[LogSegment], clean: bool, recovery_point: int, gaps_before: int
-) -> int | None:
-    """Make every segment usable; drop from `segments` what is lost. The first offset that had to be checked, if any."""
-    checked = None
+) -> list[LogSegment]:
+    """Make every segment usable; drop from `segments` what is lost. Those that had to be checked, in order."""
+    checked: list[LogSegment] = []
     for number, segment in enumerate(segments):
-        is_last = number == len(segments) - 1
-        end = None if is_last else segments[number + 1].base_offset
+        end = segments[number + 1].base_offset if number < len(segments) - 1 else None
         if segment.has_indexes():
             # A segment that ends at the recovery point may have been closed after it, its indexes not yet on the disk.
             if end is not None and (clean or end < recovery_point) and segment.adopt(end):
                 continue
             if end is None and clean and segment.reopen():
                 continue
-        checked = segment.base_offset if checked is None else checked
-        cut = segment.recover(gaps_before, recovery_point, is_last=is_last)
+        checked.append(segment)
+        cut = segment.recover(gaps_before, recovery_point)
         if cut is not None:
             logger.warning(
                 "%s: %d bytes cut off segment %d at offset %d: %s",
@@ -159,7 +160,7 @@ def _producers(files: Files, directory: Path, segments: list[LogSegment], recove
             if ended is not None:
                 segment.aborted.append(ended)
         if segment.aborted and segment is not segments[-1]:
-            segment.save_indexes(sync=True)
+            segment.save_aborted(sync=True)
         if recovered_from is not None and producers and segment is not segments[-1]:
             save_snapshot(files, directory, segment.next_offset, producers.snapshot())
             sync_snapshot(files, directory, segment.next_offset)
@@ -168,6 +169,21 @@ def _producers(files: Files, directory: Path, segments: list[LogSegment], recove
         files.sync_directory(directory)
     producers.keep()
     return producers
+
+
+def _save_indexes(files: Files, directory: Path, checked: list[LogSegment], last: LogSegment) -> None:
+    """Write the indexes of segments that were checked; those of the last one need not be on the disk, as of no segment
+    that is written to: each crash makes them anew.
+
+    Those of aborted transactions come first, their names, too: nothing tells one that is missing from none, and by the
+    others a start knows that a segment is whole.
+    """
+    for segment in checked:
+        segment.save_aborted(sync=segment is not last)
+    if any(segment.aborted for segment in checked if segment is not last):
+        files.sync_directory(directory)
+    for segment in checked:
+        segment.save_indexes(sync=segment is not last)
 
 
 def _deleted(segments: list[LogSegment], start_offset: int) -> list[LogSegment]:

@@ -182,9 +182,10 @@ class LogSegment:
         self.next_offset, self._newest, self._unindexed = next_offset, self._times_index().last, size - start
         return self._load_aborted() and end == size
 
-    def recover(self, gaps_before: int = 0, safe_before: int = 0, *, is_last: bool = False) -> Cut | None:
+    def recover(self, gaps_before: int = 0, safe_before: int = 0) -> Cut | None:
         """Read every batch, rebuild the indexes, and cut the file where the first broken or missing byte is. Which
-        transactions were aborted is not known then: that takes their producers.
+        transactions were aborted is not known then: that takes their producers. Nothing is written of the indexes until
+        it is: a start that finds them, after another crash, takes the segment as it is.
 
         Afterwards the segment is on the disk, so what survived a crash in memory survives the next one too. What was
         not known to be there is written again for that: where a sync had failed before, and what it was for could not
@@ -193,11 +194,8 @@ class LogSegment:
         Args:
             gaps_before: offsets may be missing before this one: the log was compacted up to it.
             safe_before: what is before this offset was on the disk.
-            is_last: whether it will be written to: its indexes need not be on the disk then, as those of no segment
-                that is, for each crash makes them anew.
         """
         self._reset()
-        self._forget_aborted()
         size = self._files.size(self.path)
         fd = self._writer()
         safe = 0
@@ -224,7 +222,6 @@ class LogSegment:
             self._files.write(fd, [self._files.read(fd, end - begin, begin)], begin)
         self.finish()
         self.sync()
-        self.save_indexes(sync=not is_last)
         return Cut(size - self.size, reason) if size > self.size else None
 
     def can_hold(self, offset: int) -> bool:
@@ -259,6 +256,14 @@ class LogSegment:
     def sync(self) -> None:
         """Wait until the `.log` file is on the disk."""
         self._files.sync(self._writer())
+
+    def save_aborted(self, *, sync: bool) -> None:
+        """Write the index of aborted transactions, or delete the one of before where there are none; with `sync`, wait
+        until it is on the disk."""
+        if self.aborted:
+            save_transaction_index(self._files, _beside(self._path, ".txnindex"), self.aborted, sync=sync)
+        else:
+            self._forget_aborted()
 
     def save_indexes(self, *, sync: bool) -> None:
         """Write the index files; with `sync`, wait until they are on the disk."""
