@@ -119,7 +119,7 @@ def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path, connect
 
 
 def test_a_signal_stops_it_in_order(tmp_path, connect, start, make):
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         process = start(tmp_path / "data")
         wire = connect(process.bootstrap)
         wire.metadata("t", create=True)
@@ -129,7 +129,7 @@ def test_a_signal_stops_it_in_order(tmp_path, connect, start, make):
         assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
     process = start(tmp_path / "data")
     assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
-    assert len(values(connect(process.bootstrap), "t", 0)) == 2
+    assert len(values(connect(process.bootstrap), "t", 0)) == 3
 
 
 def test_two_brokers_do_not_share_a_directory(tmp_path, connect, start, make):

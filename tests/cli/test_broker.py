@@ -29,7 +29,7 @@ def started(*arguments):
             process.terminate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_it_says_where_it_listens_serves_and_stops_cleanly_at_a_signal(run, tmp_path, number):
     data = tmp_path / "data"
     with subprocess.Popen(

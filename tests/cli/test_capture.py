@@ -296,7 +296,8 @@ def test_an_audit_that_saw_nothing_leaves_the_files_of_the_last_one(run, evidenc
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_tap_listens_records_and_ends_at_a_signal(run, bootstrap, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_tap_listens_records_and_ends_at_a_signal(run, bootstrap, tmp_path, number):
     command = [sys.executable, "-m", "tagwire", "tap", "--listen", "127.0.0.1:0", "--upstream", bootstrap]
     process = subprocess.Popen([*command, "--out", tmp_path], stdout=subprocess.PIPE, text=True)
     try:
@@ -304,13 +305,29 @@ def test_tap_listens_records_and_ends_at_a_signal(run, bootstrap, tmp_path):
         address = re.fullmatch(r"Listening on (.*)\.\n", said)[1]
         with Client(address) as client:
             client.versions()
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         out, _ = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 0
     assert re.fullmatch(r"1 connection, \d+ bytes\.\n", out)
     assert "ApiVersions" in run("capture", "show", tmp_path).out
+
+
+def test_a_tap_that_was_started_by_nohup_goes_on_when_the_terminal_is_closed(bootstrap, tmp_path):
+    command = ["nohup", sys.executable, "-m", "tagwire", "tap", "--listen", "127.0.0.1:0", "--upstream", bootstrap]
+    process = subprocess.Popen([*command, "--out", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        address = re.fullmatch(r"Listening on (.*)\.\n", process.stdout.readline())[1]
+        process.send_signal(signal.SIGHUP)
+        for _ in range(2):
+            with Client(address) as client:
+                client.versions()
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate()
+    finally:
+        process.kill()
+    assert (process.returncode, out.partition(",")[0]) == (0, "2 connections")
 
 
 def test_a_program_is_told_where_a_tap_listens_and_what_passed(bootstrap, tmp_path):

@@ -25,7 +25,9 @@ BETWEEN_HANDLERS_S = 0.01
 
 
 def serve(settings: Settings, on_ready: Callable[[list[str]], None] = lambda addresses: None) -> None:
-    """Run a broker in this thread, the program's main one, until SIGINT or SIGTERM; both stop it in order.
+    """Run a broker in this thread, the program's main one, until SIGINT, SIGTERM or SIGHUP; each stops it in order.
+
+    SIGHUP, by which a terminal that is closed ends what runs in it, stops no broker that was started to ignore it.
 
     While it runs, `tagwire.broker.telemetry.status.read_status` tells how it is to whoever may read its data directory.
 
@@ -42,7 +44,7 @@ def serve(settings: Settings, on_ready: Callable[[list[str]], None] = lambda add
 
 
 def serve_cluster(cluster: Cluster, on_ready: Callable[[dict[int, list[str]]], None]) -> None:
-    """Run a cluster until SIGINT or SIGTERM, for which this thread, the program's main one, waits.
+    """Run a cluster until one of the same signals, for which this thread, the program's main one, waits.
 
     Args:
         on_ready: called with the "host:port" of each listener of every node, by its id, when clients can connect.
@@ -52,12 +54,18 @@ def serve_cluster(cluster: Cluster, on_ready: Callable[[dict[int, list[str]]], N
     """
     _allow_many_files()
     stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _ending_signals():
         signal.signal(number, lambda *_: stopping.set())
     with cluster:
         on_ready({node_id: node.addresses for node_id, node in cluster.nodes.items()})
         keep_freed_memory()
         stopping.wait()
+
+
+def _ending_signals() -> list[signal.Signals]:
+    """SIGHUP only where it is not ignored, as nohup has it; SIGINT always, which shells ignore for what runs beside."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    return numbers if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [*numbers, signal.SIGHUP]
 
 
 def _allow_many_files() -> None:
@@ -70,7 +78,7 @@ def _allow_many_files() -> None:
 async def _until_signalled(settings: Settings, on_ready: Callable[[list[str]], None]) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _ending_signals():
         loop.add_signal_handler(number, stopping.set)
     async with Server(settings) as server, AsyncExitStack() as while_running:
         if settings.data_dir is not None:

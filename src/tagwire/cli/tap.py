@@ -84,7 +84,10 @@ async def _until_signalled(proxy: Tap, host: str, port: int, on_listening: Calla
 
     task = asyncio.create_task(proxy.serve(host, port, on_listening))
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup's: a closed terminal ends nothing then
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         loop.add_signal_handler(number, task.cancel)
     with suppress(asyncio.CancelledError):
         await task
