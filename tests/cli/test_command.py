@@ -239,6 +239,20 @@ def test_a_reader_that_has_seen_enough_is_no_error(bootstrap, fill):
     assert ran.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["spec diff 3.9 4.0", "log --verify", "headers check"])
+def test_a_reader_that_has_seen_enough_does_not_change_an_answer(tmp_path, command):
+    wrong = tmp_path / "wrong"
+    (wrong / "t-0").mkdir(parents=True)
+    (wrong / "t-0" / f"{0:020}.log").write_bytes(b"\xff" * 1000)
+    (wrong / "headers.toml").write_text("[[header]]\nkey = 1\n")
+    given = {"log --verify": wrong / "t-0", "headers check": wrong / "headers.toml"}.get(command, "")
+    tagwire = f"'{sys.executable}' -m tagwire {command} {given}"
+    for reader, code in (("cat", 1), ("head -c 1", 1), ("exec 0<&-; sleep 1", 1)):
+        line = f"{tagwire} | ({reader}) >/dev/null; exit ${{PIPESTATUS[0]}}"
+        ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        assert (reader, ran.returncode, ran.stderr) == (reader, code, "")
+
+
 @pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
 def test_without_a_standard_error_output_and_exit_code_are_the_same(tmp_path, where):
     log = tmp_path / "request.log"

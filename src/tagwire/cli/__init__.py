@@ -20,6 +20,7 @@ from tagwire.cli import plain_values
 from tagwire.cli.connecting import forget
 from tagwire.cli.options import PropertiesFile, Property
 from tagwire.cli.terminal import printable
+from tagwire.closed_pipes import answering
 from tagwire.errors import TagwireError
 from tagwire.suggestions import did_you_mean
 
@@ -64,6 +65,10 @@ _COMMANDS = {
 
 Each is in the file of its name, or the one that `_FILES` says: a group of commands as `app`, one alone as a function.
 """
+
+_ANSWERING = {"audit", "doctor", "headers", "reassign", "schema", "spec", "versions"}
+"""Those whose exit code may be an answer, and which print no more than people read: they go on to it though the reader
+of what they print has gone. `log`, which may print gigabytes, does so where it is asked to verify."""
 
 _FILES = {"decode": "codec", "encode": "codec", "elect-leaders": "elect_leaders"}
 
@@ -111,6 +116,12 @@ class _Commands(TyperGroup):
             # Typer suggests what it knows of, and has not heard of commands whose files nobody asked for.
             ctx.fail(f"No such command {cmd_name!r}{did_you_mean(cmd_name, _COMMANDS)}")
         return found
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in _ANSWERING and not ctx.resilient_parsing:
+            ctx.with_resource(answering())
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         try:

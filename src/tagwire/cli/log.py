@@ -14,6 +14,7 @@ import typer
 from tagwire.cli.log_lines import RecordLines, batch_line, entry_line, fault_line
 from tagwire.cli.options import Json
 from tagwire.cli.terminal import printable, progress
+from tagwire.closed_pipes import answering
 from tagwire.errors import ConfigError, CorruptRecordError
 
 if TYPE_CHECKING:
@@ -280,14 +281,15 @@ def _verify(paths: list[Path], form: _Format, as_json: bool) -> None:
     checked = [each for path in paths for each in _checked(path, form)]
     sizes = sum(segment.path.stat().st_size for segments, _ in checked for segment in segments) / _MIB
     wrong = 0
-    with progress("checking", sizes, unit="MiB", visible=not sys.stdout.isatty()) as advance:
-        for _, faults in checked:
-            for fault in faults(lambda size: advance(size / _MIB)):
-                wrong += 1
-                print(fault_line(fault, as_json=as_json))
-    if not as_json:
-        segments = sum(len(each) for each, _ in checked)
-        print(f"{segments} segments, {sizes:,.1f} MiB: {f'{wrong} faults' if wrong else 'sound'}")
+    with answering():
+        with progress("checking", sizes, unit="MiB", visible=not sys.stdout.isatty()) as advance:
+            for _, faults in checked:
+                for fault in faults(lambda size: advance(size / _MIB)):
+                    wrong += 1
+                    print(fault_line(fault, as_json=as_json))
+        if not as_json:
+            segments = sum(len(each) for each, _ in checked)
+            print(f"{segments} segments, {sizes:,.1f} MiB: {f'{wrong} faults' if wrong else 'sound'}")
     if wrong:
         raise typer.Exit(1)
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
+from tagwire.closed_pipes import answering
 from tagwire.doctor import examine
 from tagwire.doctor.report import print_findings
 
@@ -49,10 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return print_findings(found, as_json=given.json)
-    except BrokenPipeError:  # a reader that has seen enough; what is still buffered has nowhere to go
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        with answering():
+            return print_findings(found, as_json=given.json)
     except KeyboardInterrupt:
         return INTERRUPTED
 
