@@ -8,12 +8,15 @@ import sys
 import pytest
 from pyspark.sql.types import StructType
 
+from tagwire.client import Admin, Client, TopicPartition
+from tagwire.errors import KafkaError
 from tagwire.records import Record
 from tagwire.spark.columns import topic_schema
 from tagwire.spark.failure import reason
 from tagwire.spark.source.options import parse
 from tagwire.spark.source.stream import TopicStreamReader
 from tagwire.spark.source.topic import TopicReader
+from tagwire.spark.source.unlimited_stream import UnlimitedStreamReader
 
 from .log_files import LogDirectory
 
@@ -70,6 +73,39 @@ def test_what_a_stream_leaves_out_is_told_of_the_end_alone(broker, topic, produc
     if said is not None:
         assert "what is there, 1 offset, is left out" in caplog.messages[0]
         assert said in caplog.messages[0]
+
+
+KINDS = [TopicStreamReader, UnlimitedStreamReader]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_deleted_between_a_streams_plan_and_its_first_micro_batch_is_told(broker, topic, produce, kind):
+    produce(topic, {0: [Record(None, b"a")] * 3})
+    reader = _reader(kind, broker, subscribe=topic, startingOffsets="earliest")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, reader.getDefaultReadLimit()) if reader.limited else reader.latestOffset()
+    _delete(broker, topic, 2)
+    (task,) = reader.partitions(reader.initialOffset(), end)
+    with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE"):
+        list(reader.read(task))
+    reader.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_query_that_was_ended_in_its_first_micro_batch_says_that_it_begins_anew(broker, topic, produce, caplog, kind):
+    produce(topic, {0: [Record(None, b"a")] * 3})
+    for deleted, told in ((0, []), (2, [f"at the first offsets that there are now ({topic}-0)"])):
+        _delete(broker, topic, deleted)
+        reader = _reader(kind, broker, subscribe=topic, startingOffsets="earliest")
+        start = reader.initialOffset()
+        assert len(reader.partitions(start, {topic: {"0": 3, "1": 0}})) == 1
+        assert [part in message for part, message in zip(told, caplog.messages, strict=True)] == [True] * len(told)
+        reader.stop()
+
+
+def _delete(broker, topic, before):
+    with Client(broker.bootstrap) as client, Admin(client) as admin:
+        admin.delete_records({TopicPartition(topic, 0): before})
 
 
 def test_a_stream_of_a_topic_without_records_has_nothing_to_say(broker, topic, caplog):

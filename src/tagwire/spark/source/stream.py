@@ -64,6 +64,7 @@ class TopicStreamReader(UnlimitedStreamReader, SupportsTriggerAvailableNow):
         Raises:
             KafkaError: a partition is gone or ends before `start` (failOnDataLoss).
         """
+        self.is_end_asked = True
         begin = from_document(start)
         # Spark never commits the last batch of AvailableNow: what it starts from is done all the same.
         self.offset_reader.commit(begin)

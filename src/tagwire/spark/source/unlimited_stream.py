@@ -18,7 +18,7 @@ from tagwire.partitions import LATEST
 from tagwire.spark.failure import without_tracebacks
 from tagwire.spark.refused_stream import RefusedStreamReader
 from tagwire.spark.source.offset_limits import Offsets
-from tagwire.spark.source.offsets import Document, from_document, outside, plan, to_document, went_back
+from tagwire.spark.source.offsets import Document, from_document, named, outside, plan, to_document, went_back
 from tagwire.spark.source.options import TopicOptions, stream_start
 from tagwire.spark.source.partition_reader import PartitionReader
 
@@ -45,7 +45,7 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         self.starting = stream_start(options)
         self.planned: tuple[Document, Offsets, Offsets] | None = None
         self.initial: Document | None = None
-        self.said_left_out = False
+        self.is_end_asked = False
         limits = {
             "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
             "minOffsetsPerTrigger": options.min_offsets_per_trigger,
@@ -61,12 +61,14 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
     """What stands in for a reader whose options are wrong."""
 
     def initialOffset(self) -> Document:  # noqa: N802
-        """Where a query without a checkpoint starts.
+        """Where a query without a checkpoint starts. Spark asks twice, before it plans its first micro-batch and before
+        it reads it: what retention takes in between is missed.
 
         Raises:
             ConfigError: startingOffsets does not fit the partitions, or the broker does not hold it (failOnDataLoss).
         """
-        self.initial = self.offset_reader.planned(self._initial_offset)
+        if self.initial is None:
+            self.initial = self.offset_reader.planned(self._initial_offset)
         return self.initial
 
     def _initial_offset(self, earliest: Offsets, latest: Offsets) -> Document:
@@ -80,6 +82,7 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
 
     def latestOffset(self) -> Document:  # noqa: N802
         """Where the next micro-batch ends."""
+        self.is_end_asked = True
         earliest, latest = self._available_offsets()
         end = to_document(latest)
         self.planned = end, earliest, latest
@@ -99,6 +102,8 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         # The offsets behind this end are not requested again: a range that is lost meanwhile fails its task.
         planned, self.planned = self.planned, None
         held = planned[1:] if planned is not None and planned[0] == end else self._available_offsets()
+        if start == self.initial and not self.is_end_asked and self.starting != LATEST:
+            self._say_begun_anew(begin, until, held[0])
         ranges, lost = plan(begin, until, *held)
         self._judge(lost if self.limited else went_back(begin, until) + lost)
         return self.tasks(ranges)
@@ -112,11 +117,10 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         self.offset_reader.close()
 
     def _say_left_out(self, earliest: Offsets, latest: Offsets) -> None:
-        """Warns once that a new query leaves out the records that are there: nothing else shows it."""
+        """Warns that a new query leaves out the records that are there: nothing else shows it."""
         left_out = sum(latest[at] - earliest[at] for at in latest)
-        if not left_out or self.said_left_out:
+        if not left_out:
             return
-        self.said_left_out = True
         topics = sorted({topic for topic, _ in latest})
         log.warning(
             "tagwire: the stream starts at the end of %s: what is there, %s, is left out (startingOffsets is latest%s; "
@@ -125,6 +129,17 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
             "1 offset" if left_out == 1 else f"{left_out:,} offsets",
             " unless it is set" if self.options.starting is None else "",
         )
+
+    def _say_begun_anew(self, begin: Offsets, until: Offsets, earliest: Offsets) -> None:
+        """Warns that a query which was ended in its first micro-batch may miss records: Spark has kept the end of that,
+        and asks for its start anew. What is no longer there cannot be told from what never was."""
+        late = [at for at in sorted(begin.keys() & until.keys()) if 0 < begin[at] <= earliest.get(at, 0)]
+        if late:
+            log.warning(
+                "tagwire: the query was ended in its first micro-batch, and begins anew at the first offsets that there "
+                "are now (%s): what was deleted since it began is not read, and Spark keeps nothing to tell it by",
+                named(late),
+            )
 
     def _available_offsets(self) -> tuple[Offsets, Offsets]:
         found = self.offset_reader.available_offsets(missing_ok=not self.options.fail_on_data_loss)
