@@ -136,8 +136,8 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         late = [at for at in sorted(begin.keys() & until.keys()) if 0 < begin[at] <= earliest.get(at, 0)]
         if late:
             log.warning(
-                "tagwire: the query was ended in its first micro-batch, and begins anew at the first offsets that there "
-                "are now (%s): what was deleted since it began is not read, and Spark keeps nothing to tell it by",
+                "tagwire: the query was ended in its first micro-batch, and begins anew at the first offsets that "
+                "there are now (%s): what was deleted since it began is not read, and Spark keeps nothing to tell it by",
                 named(late),
             )
 
