@@ -137,7 +137,7 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         if late:
             log.warning(
                 "tagwire: the query was ended in its first micro-batch, and begins anew at the first offsets that "
-                "there are now (%s): what was deleted since it began is not read, and Spark keeps nothing to tell it by",
+                "there are now (%s): what was deleted since it began is not read, and nothing is kept to tell it by",
                 named(late),
             )
 
