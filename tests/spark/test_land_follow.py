@@ -18,9 +18,10 @@ from tagwire.client import Admin, NewTopic
 from tagwire.errors import ConfigError, RequestTimeoutError, StorageError, StorageUnavailableError
 from tagwire.records import Record
 from tagwire.spark.jobs.land import BatchSettings, Follow, LandListener, TableSettings, land
-from tagwire.spark.jobs.land_run import _committed_ends
+from tagwire.spark.jobs.land_run import _landed_ends
 from tagwire.spark.jobs.land_topics import land_topics
 from tagwire.spark.jobs.landed import Batch, LandReport, Progress
+from tagwire.spark.tables.parquet_table import ParquetTable
 
 from .preloaded import environment
 from .test_land_killed import offsets_of
@@ -123,15 +124,16 @@ def test_what_a_new_partition_has_lost_before_it_was_landed_is_refused_by_name_o
 
 
 def test_a_checkpoint_says_where_the_last_micro_batch_that_was_committed_ends(tmp_path):
-    assert _committed_ends(tmp_path, "t") == {}
+    table = ParquetTable(tmp_path / "t", tmp_path)
+    assert _landed_ends(table, "t") == {}
     for folder in ("offsets", "commits"):
         (tmp_path / folder).mkdir()
-    assert _committed_ends(tmp_path, "t") == {}
+    assert _landed_ends(table, "t") == {}
     for number, at in ((9, 3), (10, 5), (11, 8)):
         (tmp_path / "offsets" / str(number)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{{"t":{{"0":{at},"1":2}}}}')
     for name in ("9", "10", ".9.crc", ".10.crc"):
         (tmp_path / "commits" / name).write_text("v1\n{}")
-    assert _committed_ends(tmp_path, "t") == {0: 5, 1: 2}
+    assert _landed_ends(table, "t") == {0: 5, 1: 2}
 
 
 @pytest.mark.long

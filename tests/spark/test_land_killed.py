@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 
+from tagwire.client import Admin
 from tagwire.records import Record
 from tagwire.spark.jobs.land import TableSettings, land
 from tagwire.spark.tables.parquet_table import ParquetTable
@@ -113,3 +114,18 @@ def test_a_job_killed_amid_its_micro_batches_and_run_again_lands_every_record_on
     wanted = [("parquet", "moved", 2), ("delta", "published", 1), ("iceberg", "staged", 2)]
     left = killed_and_run_again(broker, topic, produce, tmp_path, wanted)
     assert 0 < len(left["parquet-moved-2"]) < len(left["delta-published-1"]) == len(left["iceberg-staged-2"])
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_what_a_killed_job_had_landed_stays_though_the_topic_has_forgotten_it(spark, broker, topic, produce, tmp_path):
+    """Spark runs the micro-batch again that it had not noted as done, and asks for the start of a first one anew."""
+    produce(topic, {0: [Record(None, b"v", (), NOON)] * RECORDS})
+    out = tmp_path / "t"
+    jobs = [Standing("published", 1, str(out), "parquet", {}, {"batch_offsets": BATCH})]
+    land_and_die(broker.bootstrap, topic, tmp_path / "spark.log", jobs)
+    assert set(offsets_of(out)) == {(0, offset) for offset in range(BATCH)}
+    with Admin(broker.bootstrap) as admin:
+        admin.delete_records({(topic, 0): BATCH - 5})
+    assert land(broker.bootstrap, topic, out, format="parquet", spark=spark).rows == RECORDS - BATCH
+    assert offsets_of(out) == Counter((0, offset) for offset in range(RECORDS))

@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tagwire.errors import StorageError
+from tagwire.spark.jobs.land_run import LandRun, _landed_ends
+from tagwire.spark.jobs.landed import LandListener, Progress
 from tagwire.spark.tables import parquet_table
 from tagwire.spark.tables.parquet_table import ParquetTable
-from tagwire.spark.tables.table_settings import TableSettings
+from tagwire.spark.tables.table_settings import BatchSettings, TableSettings
 
 DATES = ("2013-01-01", "2013-01-02", "2013-12-31")
 ROWS = 4
@@ -305,6 +307,42 @@ def test_batches_without_rows_leave_nothing_that_could_be_missed(tmp_path):
         job.log(table, "commits", batch)
         assert judged(table)
     assert not (table.state / "landed.json").exists()
+
+
+def test_a_batch_that_was_moved_whole_stays_though_spark_runs_it_again(tmp_path):
+    """Its rows may not come again: the topic forgets."""
+    out = tmp_path / "t"
+    job = Job(out, until=3)
+    job.run()
+    table = ParquetTable(out)
+    assert [table.holds(batch) for batch in range(4)] == [False, True, True, False]  # two are noted
+    (table.checkpoint / "commits" / "2").unlink()
+    for batch in (2, 1):
+        run = LandRun(table, table.identity(), BatchSettings(), LandListener(), None, Progress(), None, {})
+        run.write(None, batch)
+        assert run.progress.rows == 0
+        assert rows_of(out) == all_rows(batch + 1)
+    assert _landed_ends(table, "t") == {}  # what is planned here has no offsets
+    (table.checkpoint / "offsets" / "1").write_text('v1\n{}\n{"t":{"0":8}}')
+    (table.checkpoint / "commits" / "1").unlink()
+    assert _landed_ends(table, "t") == {0: 8}
+
+
+def test_a_batch_of_which_something_may_be_missing_is_not_held(tmp_path):
+    out = tmp_path / "t"
+    for lost in (lambda table: shutil.rmtree(out / f"date={DATES[0]}"), lambda table: table.clear(2)):
+        shutil.rmtree(out, ignore_errors=True)
+        Job(out, until=3).run()
+        table = ParquetTable(out)
+        lost(table)
+        assert not table.holds(2)
+    for kill_after in range(1, 12):  # a batch is cleared, and written again, but for the last of its files
+        shutil.rmtree(out, ignore_errors=True)
+        Job(out, until=1).run()
+        (table.checkpoint / "commits" / "0").unlink()
+        with pytest.raises(Killed):
+            Job(out, until=1).run(kill_after)
+        assert not table.holds(0) or rows_of(out) == all_rows(1)
 
 
 def test_days_that_somebody_removed_are_not_missed(tmp_path):

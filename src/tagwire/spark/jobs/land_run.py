@@ -79,7 +79,7 @@ class LandRun:
         offsets = self._begin(records, partitions)
         if offsets is None:
             # The checkpoint says where the query goes on; what is lost there is named as it is of other tables.
-            self._kept(_committed_ends(self.table.checkpoint_location(), self.identity.topic), partitions, topic)
+            self._kept(_landed_ends(self.table, self.identity.topic), partitions, topic)
         else:
             start = {index: offsets.get(index, EARLIEST) for index in partitions}
             records = records.option("startingOffsets", json.dumps({self.identity.topic: start}))
@@ -143,6 +143,9 @@ class LandRun:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812
 
+        if self.table.holds(number):
+            self.table.clear(number + 1)
+            return
         self.table.clear(number)
         self.listener.on_step("cleared")
         seen = Observation()
@@ -268,10 +271,15 @@ def _planned(path: Path, topic: str) -> dict[int, int]:
         return {}
 
 
-def _committed_ends(checkpoint: Path, topic: str) -> dict[int, int]:
-    """Where the last micro-batch that a query has committed ends; nothing where its checkpoint has none."""
-    numbers = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdigit()]
-    return _planned(checkpoint / "offsets" / str(max(numbers)), topic) if numbers else {}
+def _landed_ends(table: LandTable, topic: str) -> dict[int, int]:
+    """Where the last micro-batch ends that the table has, as its checkpoint tells; nothing where that has none."""
+    checkpoint = table.checkpoint_location()
+    done, planned = (
+        [int(file.name) for file in (checkpoint / log).glob("*") if file.name.isdigit()]
+        for log in ("commits", "offsets")
+    )
+    last = max([*done, *filter(table.holds, planned)], default=None)
+    return {} if last is None else _planned(checkpoint / "offsets" / str(last), topic)
 
 
 def _behind(source: Any) -> int | None:

@@ -94,6 +94,10 @@ class MarkedTable:
         """Nothing: files that no commit names are seen by nobody."""
         return 0
 
+    def holds(self, batch: int) -> bool:
+        """Never: a run begins behind all that its table holds."""
+        return False
+
     def _begin_run(self, identity: Identity) -> None:
         # A query that begins at the table's own marks takes no checkpoint of another one.
         shutil.rmtree(self.checkpoint_location(), ignore_errors=True)

@@ -11,8 +11,9 @@ The directory is the table: `spark.read.parquet(OUT)` gives its rows. Spark, Arr
 with an underscore.
 
 A file is named by its micro-batch. Spark runs a micro-batch again, under its number and with its offsets, until the
-checkpoint says it is done; before it is written again whatever it, or a later one, left in the table is removed. So
-the table holds each batch once, wherever the job was killed. A batch appears in the table when its files and Spark's
+checkpoint says it is done. One that had been moved whole stays: the topic may have forgotten its rows since. Before
+any other is written again whatever it, or a later one, left in the table is removed. So the table holds each batch
+once, wherever the job was killed. A batch appears in the table when its files and Spark's
 plan of it are on the disk, and before Spark is told: the table is never behind its checkpoint, nor unknown to it.
 
 A table that lost its files while its checkpoint stayed is refused: the query would go on behind rows that are lost.
@@ -152,6 +153,9 @@ class ParquetTable:
     def clear(self, batch: int) -> int:
         """Remove what this batch or a later one left in the table and in staging; how many files of the table."""
         with storage(self.out):
+            noted = self._noted_landed()
+            if max(noted, default=-1) >= batch:
+                self._write_noted({other: folders for other, folders in noted.items() if other < batch})
             left = [path for path in self.files() if _batch_of(path) >= batch]
             for path in left:
                 path.unlink()
@@ -160,6 +164,11 @@ class ParquetTable:
                         folder.rmdir()
             shutil.rmtree(self._staging, ignore_errors=True)
         return len(left)
+
+    def holds(self, batch: int) -> bool:
+        folders = self._noted_landed().get(batch)
+        its = {path.parent for path in self.files() if _batch_of(path) == batch}
+        return folders is not None and its >= set(map(self.out.joinpath, folders))
 
     def begin(self, identity: Identity, schema: pa.Schema, partitions: Sequence[int]) -> None:
         """Keeps the schema, for a table that gets no rows; the checkpoint knows where the query goes on."""
@@ -327,7 +336,10 @@ class ParquetTable:
         if folders:
             noted[batch] = folders
         if noted != before:
-            write_json(self._landed, {str(other): noted[other] for other in noted})
+            self._write_noted(noted)
+
+    def _write_noted(self, noted: Mapping[int, list[str]]) -> None:
+        write_json(self._landed, {str(batch): folders for batch, folders in noted.items()})
 
 
 def _files(folder: Path) -> Iterator[Path]:

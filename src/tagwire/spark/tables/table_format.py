@@ -166,6 +166,9 @@ class LandTable(Protocol):
     def checkpoint_location(self) -> Path:
         """The directory of the query's checkpoint in this run."""
 
+    def holds(self, batch: int) -> bool:
+        """Whether the table has all of a micro-batch that Spark runs again, since it was ended before it noted that."""
+
     def clear(self, batch: int) -> int:
         """Remove what this micro-batch or a later one left behind, when a run was killed; how many files."""
 
