@@ -269,6 +269,21 @@ def test_two_members_share_the_partitions_of_a_topic(run, fill, bootstrap):
             assert process.wait(60) == 130
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_that_a_signal_ends_leaves_its_group(fill, bootstrap, protocol, number):
+    topic = fill([Record(None, b"v")])
+    group = f"of-{topic}"[:100]
+    command = ("consume", topic, "--json", "--group", group, "--join", "--group-protocol", protocol)
+    with start(*command, "--bootstrap", bootstrap, text=True) as process:
+        assert json.loads(process.stdout.readline())["value"] == "v"
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+        assert process.stderr.read() == ""
+    with Admin(bootstrap) as admin:
+        assert admin.describe_groups(group)[group].members == ()
+
+
 def test_what_was_printed_before_an_interruption_is_committed(run, fill, monkeypatch):
     topic = fill(DEPARTURES)
     group = ("--group", f"of-{topic}"[:100])

@@ -12,6 +12,7 @@ from io import FileIO
 import pytest
 
 from tagwire.cli.record_input import records_of
+from tagwire.client import Admin
 from tagwire.records import Record
 
 from .processes import start
@@ -345,8 +346,9 @@ def test_options_that_contradict_each_other_are_refused(produce, options):
     assert ran.code == 2
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 @pytest.mark.parametrize("transaction", [False, True])
-def test_ctrl_c_sends_what_was_read_or_none_of_it(run, fill, bootstrap, transaction):
+def test_a_signal_sends_what_was_read_or_none_of_it(run, fill, bootstrap, transaction, number):
     topic = fill()
     options = ["--transaction", f"id-{topic}"] if transaction else []
     with start("produce", topic, "--bootstrap", bootstrap, *options, stdin=subprocess.PIPE, text=True) as process:
@@ -354,9 +356,11 @@ def test_ctrl_c_sends_what_was_read_or_none_of_it(run, fill, bootstrap, transact
         process.stdin.flush()
         while run("consume", topic, "--json").out.count("\n") < 2:
             assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate()
-    assert process.returncode == 130
+        process.send_signal(number)
+        out, err = process.communicate()
+    assert (process.returncode, "Traceback" in err) == (128 + number, False)
+    with Admin(bootstrap) as admin:
+        assert f"id-{topic}" not in [each.transactional_id for each in admin.list_transactions(states=["Ongoing"])]
     assert out == ("" if transaction else f"2 records to {topic}: {topic}/0@0-1\n")
     committed = run("consume", topic, "--json", "--isolation", "read_committed").out
     assert committed.count("\n") == (0 if transaction else 2)

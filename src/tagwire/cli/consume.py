@@ -14,6 +14,7 @@ import typer
 from tagwire.cli import completing
 from tagwire.cli.bounds import held
 from tagwire.cli.connecting import BOOTSTRAP, connect
+from tagwire.cli.ending import ending_in_order
 from tagwire.cli.options import Bootstrap, Isolation, Json, Topic
 from tagwire.cli.ranges import Edge, offsets_of, parse_edge, parse_range
 from tagwire.cli.record_formats import formatted
@@ -186,7 +187,8 @@ def consume(
             from tagwire.cli.consume_member import member_of
 
             options |= {"columns": _COLUMNS}
-            with member_of(client, topic, group, protocol, from_, options, commits=commit) as (batches, passed):
+            member = member_of(client, topic, group, protocol, from_, options, commits=commit)
+            with ending_in_order(), member as (batches, passed):
                 _write(topic, batches, read, write, passed, limit, total=limit)
             return
         for edge, option in ((start, "--from"), (end, "--to")):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from tagwire.cli.connecting import BOOTSTRAP, connect
+from tagwire.cli.ending import ending_in_order
 from tagwire.cli.options import Bootstrap, Topic, pairs
 from tagwire.cli.record_input import Read, delimiter_of, formatted, plain, records_of
 from tagwire.cli.record_lines import Headers, parse_line
@@ -147,7 +148,7 @@ def produce(
     from tagwire.client import Producer
 
     written = _Written(topic)
-    with ExitStack() as stack:
+    with ending_in_order(), ExitStack() as stack:
         source = stack.enter_context(_opened(file))
         client = stack.enter_context(connect(bootstrap))
         stack.enter_context(topics_meant(client, topic))

@@ -1,0 +1,48 @@
+"""SIGTERM, and the SIGHUP of a terminal that is closed, for commands that have something to bring to its end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import typer
+
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class _Ended(KeyboardInterrupt):
+    """A signal came; it goes the way of Ctrl-C."""
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """What such a signal interrupts ends as at Ctrl-C, a member leaves its group, a transaction is aborted; a second
+    one ends it at once. The exit code is a shell's. One that is ignored, as nohup has it, goes on to be.
+
+    Outside of the main thread, where signals never arrive, nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {each: signal.getsignal(each) for each in _SIGNALS}
+    before = {each: handler for each, handler in handlers.items() if handler is not signal.SIG_IGN}
+    came: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        raise _Ended
+
+    for each in before:
+        signal.signal(each, end)
+    try:
+        yield
+    except _Ended:
+        raise typer.Exit(128 + came[0]) from None
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
