@@ -167,8 +167,10 @@ class ParquetTable:
 
     def holds(self, batch: int) -> bool:
         folders = self._noted_landed().get(batch)
+        if folders is None:
+            return False
         its = {path.parent for path in self.files() if _batch_of(path) == batch}
-        return folders is not None and its >= set(map(self.out.joinpath, folders))
+        return its >= set(map(self.out.joinpath, folders))
 
     def begin(self, identity: Identity, schema: pa.Schema, partitions: Sequence[int]) -> None:
         """Keeps the schema, for a table that gets no rows; the checkpoint knows where the query goes on."""
