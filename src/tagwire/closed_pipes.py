@@ -38,6 +38,8 @@ def answering() -> Iterator[None]:
     )
     try:
         yield
-        sys.stdout.flush()
     finally:
-        sys.stdout = before
+        try:
+            sys.stdout.flush()
+        finally:
+            sys.stdout = before

@@ -253,6 +253,13 @@ def test_a_reader_that_has_seen_enough_does_not_change_an_answer(tmp_path, comma
         assert (reader, ran.returncode, ran.stderr) == (reader, code, "")
 
 
+@pytest.mark.parametrize("command", ["spec list", "spec diff 3.9 4.0"])
+def test_what_could_not_be_said_is_no_answer(command):
+    line = f"'{sys.executable}' -m tagwire {command} >/dev/full"
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "tagwire: No space left on device\n")
+
+
 @pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
 def test_without_a_standard_error_output_and_exit_code_are_the_same(tmp_path, where):
     log = tmp_path / "request.log"
