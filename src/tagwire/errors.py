@@ -145,6 +145,10 @@ class SchemaRegistryError(TagwireError):
         return self.status == 404 and self.error_code is not None and self.error_code // 100 == 404
 
 
+class SchemaRegistryUnavailableError(SchemaRegistryError):
+    """No node of a schema registry could be reached, or could answer, as often as it was tried. One may later."""
+
+
 class StorageError(TagwireError):
     """A data directory is not ours, is in use, or cannot be read or written."""
 

@@ -15,9 +15,16 @@ import pytest
 
 from tagwire.cli import main
 from tagwire.client import Admin, NewTopic
-from tagwire.errors import ConfigError, RequestTimeoutError, StorageError, StorageUnavailableError
+from tagwire.errors import (
+    ConfigError,
+    RequestTimeoutError,
+    SchemaRegistryError,
+    StorageError,
+    StorageUnavailableError,
+)
 from tagwire.records import Record
-from tagwire.spark.jobs.land import BatchSettings, Follow, LandListener, TableSettings, land
+from tagwire.spark.failure import reason
+from tagwire.spark.jobs.land import BatchSettings, Follow, LandListener, TableSettings, _followed, land
 from tagwire.spark.jobs.land_run import _landed_ends
 from tagwire.spark.jobs.land_topics import land_topics
 from tagwire.spark.jobs.landed import Batch, LandReport, Progress
@@ -238,6 +245,26 @@ def test_topics_that_are_created_later_are_landed_too(spark, broker, topic, prod
     stop.set()
     job.join(SECONDS)
     assert {name: outcome.rows for name, outcome in done.items()} == {f"{topic}-a": 2, f"{topic}-b": 2}
+
+
+@pytest.mark.parametrize(("raised", "pauses"), [("SchemaRegistryUnavailableError", 2), ("SchemaRegistryError", 0)])
+def test_a_registry_that_is_away_is_waited_for_and_one_that_refuses_is_not(monkeypatch, raised, pauses):
+    monkeypatch.setattr("tagwire.spark.jobs.land._FIRST_PAUSE", 0.01)
+    told, stop = [], threading.Event()
+
+    def run(progress):
+        if len(told) == 2:
+            stop.set()
+            return progress
+        raise reason(Exception(f"tagwire.errors.{raised}: schema registry: no connection"))  # as Spark hands it on
+
+    listener = LandListener(on_pause=lambda error, seconds: told.append(error))
+    if pauses:
+        _followed(run, Follow(stop=stop), listener)
+    else:
+        with pytest.raises(SchemaRegistryError, match="no connection"):
+            _followed(run, Follow(stop=stop), listener)
+    assert len(told) == pauses
 
 
 def test_a_micro_batch_is_told_also_where_the_query_fails_right_behind_it():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tagwire.errors import ConfigError, SchemaRegistryError
+from tagwire.errors import ConfigError, SchemaRegistryError, SchemaRegistryUnavailableError
 from tagwire.values.registry import SchemaRegistry, registry_settings, shared_registry
 from tagwire.values.schemas import Reference, Schema
 
@@ -153,7 +153,7 @@ def test_what_may_pass_is_tried_again_as_often_as_was_said(server: RegistryServe
     server.misbehave = for_a_while(2, status)
     assert registry.by_id(one).schema_id == one
     server.misbehave = for_a_while(3, status)
-    with pytest.raises(SchemaRegistryError, match=f"HTTP {status}") as error:
+    with pytest.raises(SchemaRegistryUnavailableError, match=f"HTTP {status}") as error:
         registry.latest("t-value")
     assert error.value.status == status
     assert not error.value.not_found
@@ -164,6 +164,7 @@ def test_a_refusal_is_not_tried_again(server: RegistryServer, status: int) -> No
     server.misbehave = for_a_while(1, status)
     with pytest.raises(SchemaRegistryError, match=f"HTTP {status}") as error:
         client(server.url).latest("t-value")
+    assert type(error.value) is SchemaRegistryError
     assert len(server.requests) == 1
     assert not error.value.not_found  # a 404 without a code of the registry's own is about the path
 

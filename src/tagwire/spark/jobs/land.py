@@ -20,6 +20,7 @@ from tagwire.errors import (
     UNREACHABLE,
     ConfigError,
     KafkaError,
+    SchemaRegistryUnavailableError,
     StorageUnavailableError,
     TagwireError,
 )
@@ -176,8 +177,8 @@ def land(
 
 
 def _followed(run: Callable[[Progress], Progress], follow: Follow | None, listener: LandListener) -> Progress:
-    """Runs the query; where it is to follow the topic, again after pauses that grow, when brokers or the table's store
-    were away.
+    """Runs the query; where it is to follow the topic, again after pauses that grow, when brokers, a schema registry or
+    the table's store were away.
     """
     progress = Progress()
     pause = _FIRST_PAUSE
@@ -195,10 +196,10 @@ def _followed(run: Callable[[Progress], Progress], follow: Follow | None, listen
 
 
 def may_pass(error: object) -> bool:
-    """Whether it says that brokers, or the table's store, are away, and may be back."""
+    """Whether it says that brokers, a schema registry or the table's store are away, and may be back."""
     if isinstance(error, KafkaError):
         return error.retriable
-    return isinstance(error, (*UNREACHABLE, StorageUnavailableError))
+    return isinstance(error, (*UNREACHABLE, SchemaRegistryUnavailableError, StorageUnavailableError))
 
 
 def _refuse_for_parquet(table: TableSettings, upkeep: Upkeep, storage_options: Mapping[str, str] | None) -> None:

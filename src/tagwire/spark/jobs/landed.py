@@ -23,8 +23,8 @@ _SHORTEST, _LONGEST = 0.01, 86_400
 
 @dataclass(frozen=True, kw_only=True)
 class Follow:
-    """Landing goes on until told to stop. Brokers, or a store of tables, that are away are tried again, after pauses
-    that grow to a minute.
+    """Landing goes on until told to stop. Brokers, a schema registry or a store of tables that are away are tried
+    again, after pauses that grow to a minute.
 
     Attributes:
         stop: set, it ends the run after the micro-batch that is being written.
@@ -107,8 +107,8 @@ class LandListener:
         on_batch: each micro-batch that is done.
         on_step: each step as it is reached: checked, locked, claimed, started; for each micro-batch cleared, staged,
             moved (for each file), published, committed; landed.
-        on_pause: brokers or the table's store are away, and how many seconds it is until they are tried again; with
-            `follow` alone.
+        on_pause: brokers, a schema registry or the table's store are away, and how many seconds it is until they are
+            tried again; with `follow` alone.
         on_loss: a partition, where the table was to go on in it, and where brokers' records begin: what is between is
             left out; with `on_data_loss="skip"` alone.
     """

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 
-from tagwire.errors import SchemaRegistryError
+from tagwire.errors import SchemaRegistryError, SchemaRegistryUnavailableError
 from tagwire.escaping import told
 from tagwire.extras import Needs
 from tagwire.values.registry.connections import Pools, Watch
@@ -47,7 +47,8 @@ class Transport:
             body: sent as JSON; None sends none.
 
         Raises:
-            SchemaRegistryError: no node responds in time with what a registry responds, or it refuses.
+            SchemaRegistryUnavailableError: no node responds in time, or none can now. SchemaRegistryError: it refuses,
+                or responds what no registry does.
         """
         settings = self._settings
         data = None if body is None else json.dumps(body).encode()
@@ -217,10 +218,10 @@ class _TryAgainError(Exception):
         self.after = after
 
 
-def _together(failures: list[SchemaRegistryError]) -> SchemaRegistryError:
+def _together(failures: list[SchemaRegistryError]) -> SchemaRegistryUnavailableError:
     last = failures[-1]
     said = "; ".join(dict.fromkeys(map(str, failures)))
-    return SchemaRegistryError(f"schema registry: {said}", status=last.status, error_code=last.error_code)
+    return SchemaRegistryUnavailableError(f"schema registry: {said}", status=last.status, error_code=last.error_code)
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
