@@ -284,6 +284,20 @@ def test_a_member_that_a_signal_ends_leaves_its_group(fill, bootstrap, protocol,
         assert admin.describe_groups(group)[group].members == ()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_what_was_printed_before_a_signal_is_committed(fill, bootstrap, number):
+    topic = fill([Record(None, b"v")])
+    group = f"of-{topic}"[:100]
+    command = ("consume", topic, "--json", "--group", group, "--commit", "--follow")
+    with start(*command, "--bootstrap", bootstrap, text=True) as process:
+        assert json.loads(process.stdout.readline())["value"] == "v"
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+        assert process.stderr.read() == ""
+    with Admin(bootstrap) as admin:
+        assert [found.offset for found in admin.group_offsets(group).values()] == [1]
+
+
 def test_what_was_printed_before_an_interruption_is_committed(run, fill, monkeypatch):
     topic = fill(DEPARTURES)
     group = ("--group", f"of-{topic}"[:100])

@@ -179,7 +179,7 @@ def consume(
         options["bad_values"] = bad_values
     types = {which: partial(_json_type, settings, topic) for which, settings in formats.items()}
     read = _reading(types, as_json=as_json)
-    with connect(bootstrap) as client, topics_meant(client, topic):
+    with ending_in_order(), connect(bootstrap) as client, topics_meant(client, topic):
         if isolation is not None:
             client.fetch_settings = replace(client.fetch_settings, isolation=isolation)
         partitions = _partitions(client, topic, partition, start, end)
@@ -188,7 +188,7 @@ def consume(
 
             options |= {"columns": _COLUMNS}
             member = member_of(client, topic, group, protocol, from_, options, commits=commit)
-            with ending_in_order(), member as (batches, passed):
+            with member as (batches, passed):
                 _write(topic, batches, read, write, passed, limit, total=limit)
             return
         for edge, option in ((start, "--from"), (end, "--to")):

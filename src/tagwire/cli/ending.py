@@ -19,8 +19,9 @@ class _Ended(KeyboardInterrupt):
 
 @contextmanager
 def ending_in_order() -> Iterator[None]:
-    """What such a signal interrupts ends as at Ctrl-C, a member leaves its group, a transaction is aborted; a second
-    one ends it at once. The exit code is a shell's. One that is ignored, as nohup has it, goes on to be.
+    """What such a signal interrupts ends as at Ctrl-C: what was printed is committed, a member leaves its group, a
+    transaction is aborted. A second one ends it at once. The exit code is a shell's. A signal that is ignored, as nohup
+    has it, goes on to be.
 
     Outside of the main thread, where signals never arrive, nothing is changed.
     """
