@@ -291,11 +291,15 @@ def test_what_was_printed_before_a_signal_is_committed(fill, bootstrap, number):
     command = ("consume", topic, "--json", "--group", group, "--commit", "--follow")
     with start(*command, "--bootstrap", bootstrap, text=True) as process:
         assert json.loads(process.stdout.readline())["value"] == "v"
+        with Producer(bootstrap) as producer:
+            producer.send(topic, b"next")
+        assert json.loads(process.stdout.readline())["value"] == "next"  # by which the first is noted as printed
         process.send_signal(number)
         assert process.wait(20) == 128 + number
         assert process.stderr.read() == ""
     with Admin(bootstrap) as admin:
-        assert [found.offset for found in admin.group_offsets(group).values()] == [1]
+        (committed,) = admin.group_offsets(group).values()
+    assert committed.offset in (1, 2)
 
 
 def test_what_was_printed_before_an_interruption_is_committed(run, fill, monkeypatch):
