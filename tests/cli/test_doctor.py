@@ -110,13 +110,13 @@ def test_where_the_command_cannot_run_ctrl_c_ends_the_doctor_quietly_with_130(mo
     assert capsys.readouterr() == ("ok       java        Java 17\n", "")
 
 
-def test_where_the_command_cannot_run_a_reader_that_has_seen_enough_is_no_error(monkeypatch):
+def test_where_the_command_cannot_run_a_reader_that_has_seen_enough_leaves_its_answer(monkeypatch):
     monkeypatch.setattr("tagwire.doctor.__main__.examine", lambda *given, **options: iter([BAD]))
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as stdout:
         monkeypatch.setattr("sys.stdout", stdout)
-        assert without_command([]) == 0
+        assert without_command([]) == 1
 
 
 def test_where_the_command_cannot_run_what_the_terminal_cannot_show_is_an_escape(monkeypatch):

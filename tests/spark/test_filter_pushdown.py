@@ -41,7 +41,7 @@ def planned(broker: Broker, topic: str, *filters: Filter) -> list[tuple[int, int
     reader = source.reader(source.schema())
     assert list(reader.pushFilters(filters)) == list(filters)
     ranges = [each for task in reader.partitions() for each in task.value]
-    return [(start, end) for _, index, start, end in ranges if index == 0]
+    return [(start, end) for _, index, start, end, _ in ranges if index == 0]
 
 
 @pytest.mark.parametrize("milliseconds", range(-6, 1))

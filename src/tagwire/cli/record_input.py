@@ -12,10 +12,10 @@ the format ends with may be missing.
 from __future__ import annotations
 
 import os
-import select
 from collections.abc import Callable, Iterator
 from io import FileIO
 from itertools import pairwise
+from selectors import EVENT_READ, PollSelector
 from typing import Final
 
 import typer
@@ -114,8 +114,10 @@ def records_of(source: FileIO, delimiter: bytes, before_waiting: Callable[[], No
     rest, number = b"", 0
     pieces: list[bytes] = []
     size = 0
+    waiting = PollSelector()  # which has no descriptor of its own, and takes regular files
+    waiting.register(source, EVENT_READ)
     while True:
-        if not select.select([source], [], [], _PAUSE)[0]:
+        if not waiting.select(_PAUSE):
             before_waiting()
         chunk = source.read(_CHUNK)
         if chunk is None:  # whoever shares standard input may have set it not to block: that is no end
