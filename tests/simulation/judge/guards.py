@@ -29,6 +29,9 @@ Acl = tuple[int, str, int, str, str, int, int]
 WIDER = {DESCRIBE: (READ, WRITE, DELETE, ALTER), DESCRIBE_CONFIGS: (ALTER_CONFIGS,)}
 """Who may do one of these may do what it stands under."""
 
+NOT_SERVED = "UNSUPPORTED_VERSION"
+"""What everybody is told, whatever guards what is asked about: that this release has no such thing."""
+
 MATCH = 2
 ANYBODY, ANYWHERE, ANY_NAME = "User:*", "*", "*"
 
@@ -144,7 +147,7 @@ class _Guards(_Settling):
     def _asked(self, operation: Operation) -> Iterator[Anomaly]:
         value = operation.value
         due, is_allowed = self._refusals(value)
-        due += value["answers"] if is_allowed else []
+        due += [answer for answer in value["answers"] if is_allowed or answer == NOT_SERVED]
         if value["answer"] not in due:
             name = "wrongly-refused" if is_allowed else "wrongly-allowed"
             what = f"{value['user']} asked for {value['api']} of {value['about']}, and was told {value['answer']}"

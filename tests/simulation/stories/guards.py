@@ -166,6 +166,16 @@ def _what_is_refused_tells_what_is_not_there(story):
 
 
 @planted("wrongly-allowed")
+def _nobody_says_that_a_release_has_it_not(story):
+    ask(story, "UNSUPPORTED_VERSION")
+
+
+@innocent
+def that_a_release_has_it_not_is_told_to_everybody(story):
+    ask(story, "UNSUPPORTED_VERSION", answers=["GROUP_ID_NOT_FOUND", "UNSUPPORTED_VERSION"])
+
+
+@planted("wrongly-allowed")
 def _a_list_tells_of_what_may_not_be_described(story):
     ask_for_list(story, "t")
 
