@@ -12,6 +12,9 @@ from tests.simulation.judge.facts import Facts
 FENCED: Final = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE")
 """The last of these where a transaction of version 2 is to be committed that was aborted."""
 
+OWNERS: Final = "__transaction_state"
+"""Where brokers keep who owns a transactional id."""
+
 CALLS: Final = ("send_offsets", "commit_transaction", "abort_transaction")
 """What is asked of a coordinator: a batch may be late, and of an epoch that its producer has left by itself."""
 
@@ -29,7 +32,7 @@ def owned_again(facts: Facts) -> Iterator[Anomaly]:
         if before is None or init.value["epoch"] > before.value["epoch"]:
             latest[name, producer_id] = init
         elif before.ended < init.began and not any(
-            loss.value["fsync"] == "never" and before.began <= loss.at <= init.ended for loss in facts.losses
+            loss.value["fsync"] == "never" and before.began <= loss.at <= init.ended for loss in facts.losses_of(OWNERS)
         ):
             has = f"epoch {before.value['epoch']} of producer {producer_id}"
             what = f"{before.process} had {name} in {has}, and later {init.process} in epoch {init.value['epoch']}"

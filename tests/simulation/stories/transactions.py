@@ -387,12 +387,15 @@ def _refused(story, code="PRODUCER_FENCED", after=1):
     story.call("p", "commit_transaction", "info", {"error": error}, transaction="t1", transactional_id="id")
 
 
-def _taken_over(story, epoch, fsync, *, at_once=False):
+def _taken_over(story, epoch, fsync, *, at_once=False, lost_by="power_lost", topic="__transaction_state"):
     asked = {"kind": "transactional", "acks": -1, "transactional_id": "id", "transaction_timeout": 10.0}
     first = story.begin("p", "init_producer", **asked)
     second = story.begin("q", "init_producer", **asked) if at_once else None
     story.end(first, producer_id=7, epoch=4)
-    story.note("world", "power_lost", node=1, fsync=fsync)
+    if lost_by == "power_lost":
+        story.note("world", "power_lost", node=1, fsync=fsync)
+    else:
+        story.note("world", "sync_refused", topic=topic, partition=0, fsync=fsync)
     second = story.begin("q", "init_producer", **asked) if second is None else second
     story.end(second, producer_id=7, epoch=epoch)
 
@@ -410,6 +413,16 @@ def _who_takes_over_has_the_next_epoch(story):
 @innocent
 def _who_had_it_before_is_forgotten_where_nothing_is_promised(story):
     _taken_over(story, 4, "never")
+
+
+@innocent
+def _who_had_it_before_is_forgotten_where_the_disk_did_not_take_it_and_nothing_is_promised(story):
+    _taken_over(story, 4, "never", lost_by="sync_refused")
+
+
+@planted("owner-forgotten")
+def _what_another_log_lost_is_no_excuse(story):
+    _taken_over(story, 4, "never", lost_by="sync_refused", topic="topic-1")
 
 
 @innocent
