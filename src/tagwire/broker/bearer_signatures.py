@@ -77,7 +77,10 @@ class SignedTokens:
         if not any(key.verify(algorithm, signature, signed) for key in keys):
             raise refused("no key of the issuer's has signed it")
         found = self._check.validated(claims)
-        return replace(found, principal=found.principal.strip(BLANKS))
+        principal = found.principal.strip(BLANKS)
+        if not principal:
+            raise refused("the claim with the user's name names nobody")
+        return replace(found, principal=principal)
 
     def _candidates(self, algorithm: str, key_id: str | None) -> list[_Key]:
         """The keys that may have signed a token; one that names none may be signed by the only one that there is."""

@@ -212,6 +212,12 @@ def test_blanks_around_the_name_in_a_signed_token_are_nobodys_name(validator):
     assert UnsecuredTokens(check())(unsecured({**CLAIMS, "sub": name})).principal == name  # as in Kafka
 
 
+def test_a_signed_token_whose_name_is_all_blanks_names_nobody(validator):
+    for name in (" \t\n", "\x01", "\0 \x1f"):
+        with pytest.raises(AuthenticationError, match="names nobody"):
+            validator(signed("RS256", {**CLAIMS, "sub": name}, kid="r"))
+
+
 def test_keys_that_the_issuer_changed_are_read_again(validator, issuer, tmp_path):
     following = rsa.generate_private_key(65537, 2048)
     token = signed("RS256", key=following, kid="next")
