@@ -74,21 +74,18 @@ def open_log(
         ]
         _remove(files, directory, segments, _deleted(segments, start_offset))
         checked = _recover(files, directory, segments, clean, recovery_point, gaps_before)
-        recovered_from = checked[0].base_offset if checked else None
         if segments and segments[-1].next_offset < start_offset:
             _remove(files, directory, segments, segments)
         if not segments:
             fresh = LogSegment.create(files, directory, start_offset, config.index_interval_bytes, config.dialect)
             segments = [fresh]
             files.sync_directory(directory)
-        producers = _producers(files, directory, segments, recovered_from)
+        producers = _producers(files, directory, segments, checked)
         _save_indexes(files, directory, [segment for segment in checked if segment in segments], segments[-1])
         for segment in segments:
             segment.close()  # a log that is not written to keeps no file open
         known_epochs = held_epochs(known_epochs, max(start_offset, segments[0].base_offset))
-        epochs = _leader_epochs(
-            files, directory, known_epochs, segments[-1].next_offset, begin_new=recovered_from is not None
-        )
+        epochs = _leader_epochs(files, directory, known_epochs, segments[-1].next_offset, begin_new=bool(checked))
     except (OSError, DecodeError, UnsupportedVersionError) as error:
         for segment in segments:
             segment.close()  # who could not start may try again, in the same program
@@ -133,17 +130,18 @@ def _recover(
     return checked
 
 
-def _producers(files: Files, directory: Path, segments: list[LogSegment], recovered_from: int | None) -> ProducerState:
-    """What the batches in `segments` say of their producers, and, noted in each, the transactions aborted there.
+def _producers(files: Files, directory: Path, segments: list[LogSegment], checked: list[LogSegment]) -> ProducerState:
+    """What the batches in `segments` say of their producers, and, noted in each, the transactions aborted there; what
+    is to be written of these for those that were checked is not yet.
 
     After a crash the snapshots of segments that were checked are written anew, as Kafka's LogSegment.recover has it:
     once the segments before them are deleted, only they tell of the producers there.
     """
     producers = ProducerState()
     end = segments[-1].next_offset
-    if recovered_from is not None:
+    if checked:
         drop_broken_snapshots(files, directory)
-    snapshot = newest_snapshot(files, directory, end if recovered_from is None else recovered_from)
+    snapshot = newest_snapshot(files, directory, checked[0].base_offset if checked else end)
     start = segments[0].base_offset
     if snapshot is not None and snapshot[0] >= start:
         start = snapshot[0]
@@ -159,9 +157,9 @@ def _producers(files: Files, directory: Path, segments: list[LogSegment], recove
             ended = producers.take(origin, batch.base_offset, batch.last_offset, batch.max_timestamp)
             if ended is not None:
                 segment.aborted.append(ended)
-        if segment.aborted and segment is not segments[-1]:
+        if segment.aborted and segment is not segments[-1] and segment not in checked:
             segment.save_aborted(sync=True)
-        if recovered_from is not None and producers and segment is not segments[-1]:
+        if checked and producers and segment is not segments[-1]:
             save_snapshot(files, directory, segment.next_offset, producers.snapshot())
             sync_snapshot(files, directory, segment.next_offset)
             saved = True
@@ -183,7 +181,7 @@ def _save_indexes(files: Files, directory: Path, checked: list[LogSegment], last
     if any(segment.aborted for segment in checked if segment is not last):
         files.sync_directory(directory)
     for segment in checked:
-        segment.save_indexes(sync=segment is not last)
+        segment.save_positions(sync=segment is not last)
 
 
 def _deleted(segments: list[LogSegment], start_offset: int) -> list[LogSegment]:

@@ -265,10 +265,15 @@ class LogSegment:
         else:
             self._forget_aborted()
 
-    def save_indexes(self, *, sync: bool) -> None:
-        """Write the index files; with `sync`, wait until they are on the disk."""
+    def save_positions(self, *, sync: bool) -> None:
+        """Write the indexes of offsets and times, by which a start knows that the segment is whole; with `sync`, wait
+        until they are on the disk."""
         self._offset_index().save(self._files, _beside(self._path, ".index"), sync=sync)
         self._times_index().save(self._files, _beside(self._path, ".timeindex"), sync=sync)
+
+    def save_indexes(self, *, sync: bool) -> None:
+        """Write the index files; with `sync`, wait until they are on the disk."""
+        self.save_positions(sync=sync)
         if self.aborted:
             save_transaction_index(self._files, _beside(self._path, ".txnindex"), self.aborted, sync=sync)
 
