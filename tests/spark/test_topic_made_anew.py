@@ -73,8 +73,9 @@ def test_a_stream_stops_between_two_micro_batches_where_its_topic_was_made_anew(
     readers = strict, lenient
     ends = [latest(reader, reader.initialOffset()) for reader in readers]
     told = made_anew(broker, topic, produce)
-    with pytest.raises(KafkaError, match="records may have been missed: " + re.escape(told)):
-        latest(strict, ends[0])
+    for _ in range(2):  # asked again after its error, it has not taken the new one for the old
+        with pytest.raises(KafkaError, match="records may have been missed: " + re.escape(told)):
+            latest(strict, ends[0])
     caplog.set_level(logging.WARNING)
     for _ in range(2):
         assert latest(lenient, ends[1]) == {topic: {"0": 5, "1": 0}}

@@ -35,6 +35,8 @@ class OffsetReader:
 
     Attributes:
         topic_ids: of the selected topics (KIP-516) as they were asked about last; those that brokers tell.
+        made_anew: a sentence for each topic that has had another id than when it was asked about before. Who has judged
+            them takes them away: whoever asks again after an error finds them still.
     """
 
     def __init__(self, options: TopicOptions) -> None:
@@ -45,7 +47,7 @@ class OffsetReader:
         self._said_unmatched = False
         self._missing: set[str] = set()
         self.topic_ids: dict[str, UUID] = {}
-        self._made_anew: list[str] = []
+        self.made_anew: list[str] = []
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_client": None}
@@ -78,11 +80,6 @@ class OffsetReader:
                         raise
 
         return self._with_retries(request)
-
-    def made_anew(self) -> list[str]:
-        """One sentence for each topic that has another id than when it was asked about before: each is told once."""
-        told, self._made_anew = self._made_anew, []
-        return told
 
     def planned(self, plan: Callable[[Offsets, Offsets], Result]) -> Result:
         """What `plan` makes of the available offsets, which it asks more about: planned anew where a topic was deleted
@@ -194,7 +191,7 @@ class OffsetReader:
         if topic_id.int:
             self.topic_ids[topic] = topic_id
             if known != topic_id:
-                self._made_anew.append(made_anew(topic, known, topic_id))
+                self.made_anew.append(made_anew(topic, known, topic_id))
 
     def _offsets(self, wanted: Mapping[TopicPartition, int]) -> Offsets:
         if not wanted:

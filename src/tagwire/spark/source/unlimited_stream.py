@@ -143,7 +143,8 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
 
     def _available_offsets(self) -> tuple[Offsets, Offsets]:
         found = self.offset_reader.available_offsets(missing_ok=not self.options.fail_on_data_loss)
-        self._judge(self.offset_reader.made_anew())
+        self._judge(self.offset_reader.made_anew)
+        self.offset_reader.made_anew.clear()
         return found
 
     def _judge(self, lost: list[str]) -> None:
