@@ -21,6 +21,7 @@ from tagwire.spark.jobs.landed_topic import LandedTopic, refused
 from tagwire.spark.tables.data_files import DESCRIPTION, FileWriter, collected
 from tagwire.spark.tables.identity import Identity
 from tagwire.spark.tables.opening import ICEBERG
+from tagwire.spark.tables.parquet_table import newest_batch
 from tagwire.spark.tables.table_format import LandTable, Written
 from tagwire.spark.tables.table_settings import CORRUPT_OPTIONS, BatchSettings
 from tagwire.spark.values.modes import PERMISSIVE
@@ -274,12 +275,9 @@ def _planned(path: Path, topic: str) -> dict[int, int]:
 def _landed_ends(table: LandTable, topic: str) -> dict[int, int]:
     """Where the last micro-batch ends that the table has, as its checkpoint tells; nothing where that has none."""
     checkpoint = table.checkpoint_location()
-    done, planned = (
-        [int(file.name) for file in (checkpoint / log).glob("*") if file.name.isdigit()]
-        for log in ("commits", "offsets")
-    )
-    last = max([*done, *filter(table.holds, planned)], default=None)
-    return {} if last is None else _planned(checkpoint / "offsets" / str(last), topic)
+    done, planned = newest_batch(checkpoint / "commits"), newest_batch(checkpoint / "offsets")
+    last = next(filter(table.holds, range(planned, done, -1)), done)
+    return {} if last < 0 else _planned(checkpoint / "offsets" / str(last), topic)
 
 
 def _behind(source: Any) -> int | None:

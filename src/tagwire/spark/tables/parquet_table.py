@@ -284,7 +284,7 @@ class ParquetTable:
         files = self.files()
         noted = self._noted_landed()
         landed = max([*map(_batch_of, files), *(noted if files else ())], default=-1)
-        planned, done = _newest(self.checkpoint / "offsets"), _newest(self.checkpoint / "commits")
+        planned, done = newest_batch(self.checkpoint / "offsets"), newest_batch(self.checkpoint / "commits")
         if mark is not None and mark.get("id") != known.id:
             raise StorageError(
                 f"{self.checkpoint}: is the checkpoint of another table; name that table's directory, or, to land from "
@@ -362,6 +362,6 @@ def _batch_of(path: Path) -> int:
     return int(named[1]) if named else -1
 
 
-def _newest(log: Path) -> int:
+def newest_batch(log: Path) -> int:
     """The newest batch number in one of Spark's checkpoint logs: files named 0, 1, 2, ...; -1 when there is none."""
     return max((int(path.name) for path in log.glob("[0-9]*") if path.name.isdecimal()), default=-1)
