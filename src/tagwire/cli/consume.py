@@ -187,8 +187,7 @@ def consume(
             from tagwire.cli.consume_member import member_of
 
             options |= {"columns": _COLUMNS}
-            member = member_of(client, topic, group, protocol, from_, options, commits=commit)
-            with member as (batches, passed):
+            with member_of(client, topic, group, protocol, from_, options, commits=commit) as (batches, passed):
                 _write(topic, batches, read, write, passed, limit, total=limit)
             return
         for edge, option in ((start, "--from"), (end, "--to")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -18,32 +18,46 @@ class _Ended(KeyboardInterrupt):
 
 
 @contextmanager
-def ending_in_order() -> Iterator[None]:
-    """What such a signal interrupts ends as at Ctrl-C: what was printed is committed, a member leaves its group, a
-    transaction is aborted. A second one ends it at once. The exit code is a shell's. A signal that is ignored, as nohup
-    has it, goes on to be.
+def answered_once(signals: tuple[signal.Signals, ...], answer: Callable[[int], None]) -> Iterator[None]:
+    """Has `answer` called with the first of these signals that comes; from then on, and afterwards, they are as they
+    were before. One that is ignored, as nohup has it, goes on to be.
 
     Outside of the main thread, where signals never arrive, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {each: signal.getsignal(each) for each in _SIGNALS}
+    handlers = {each: signal.getsignal(each) for each in signals}
     before = {each: handler for each, handler in handlers.items() if handler is not signal.SIG_IGN}
-    came: list[int] = []
 
-    def end(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+    def put_back() -> None:
         for each, handler in before.items():
             signal.signal(each, handler)
-        raise _Ended
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        put_back()
+        answer(number)
 
     for each in before:
-        signal.signal(each, end)
+        signal.signal(each, handle)
     try:
         yield
+    finally:
+        put_back()
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """What such a signal interrupts ends as at Ctrl-C: what was printed is committed, a member leaves its group, a
+    transaction is aborted. A second one ends it at once. The exit code is a shell's."""
+    came: list[int] = []
+
+    def end(number: int) -> None:
+        came.append(number)
+        raise _Ended
+
+    try:
+        with answered_once(_SIGNALS, end):
+            yield
     except _Ended:
         raise typer.Exit(128 + came[0]) from None
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -7,11 +7,11 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tagwire.cli.ending import answered_once
 from tagwire.cli.land_display import loss
 from tagwire.cli.terminal import print_json, print_rows, printable
 
@@ -26,22 +26,13 @@ _TITLES = ("topic", "rows", "batches", "files", "table")
 @contextmanager
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     """Ctrl-C and SIGTERM set `stop`; a second one is as it was before. One that is ignored goes on to be."""
-    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    before = {each: handler for each, handler in handlers.items() if handler is not signal.SIG_IGN}
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+    def ask(number: int) -> None:
         stop.set()
         print("stopping after the micro-batch that is being written", file=sys.stderr, flush=True)
 
-    for each in before:
-        signal.signal(each, ask)
-    try:
+    with answered_once((signal.SIGINT, signal.SIGTERM), ask):
         yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 class TopicsDisplay:
