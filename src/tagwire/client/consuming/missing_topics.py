@@ -14,7 +14,7 @@ logger = logging.getLogger("tagwire.client")
 # Seconds after which a topic that does not exist is looked for again.
 MISSING_TOPIC_INTERVAL: Final = 1.0
 
-LOOKS_BEFORE_A_WORD: Final = 2
+_LOOKS_BEFORE_A_WORD: Final = 2
 
 
 class MissingTopics:
@@ -33,6 +33,6 @@ class MissingTopics:
         )
         self._looks = {name: self._looks.get(name, 0) + 1 for name in missing}
         for name, looks in self._looks.items():
-            if looks == LOOKS_BEFORE_A_WORD:
+            if looks == _LOOKS_BEFORE_A_WORD:
                 logger.warning("group %r: topic %r does not exist, and is waited for", self._group, name)
-        return frozenset(name for name, looks in self._looks.items() if looks < LOOKS_BEFORE_A_WORD)
+        return frozenset(name for name, looks in self._looks.items() if looks < _LOOKS_BEFORE_A_WORD)
