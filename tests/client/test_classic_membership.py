@@ -20,6 +20,7 @@ from tagwire.client.scheduling import NEVER, Tasks, Wait
 from tagwire.errors import ConfigError, Error, KafkaError, LocalProtocolError, TagwireError
 from tagwire.partitions import TopicPartition
 
+from .fake_broker import Silence
 from .fake_groups import ALL, ClassicScene
 from .group_members import Handler, partitions
 from .memory_network import Pending
@@ -278,6 +279,16 @@ def test_a_session_is_counted_from_the_heartbeat_and_not_from_its_late_response(
     late.settle(messages.HeartbeatResponse())
     scene.until(lambda: not membership.holds_partitions, 30)
     assert scene.driver.now() - sent[0] < 20.5
+
+
+@pytest.mark.parametrize("subscribed", [{}, {"topics": (), "pattern": "t"}], ids=["by name", "by pattern"])
+def test_what_a_session_has_cost_is_told_before_anybody_can_be_asked(scene: ClassicScene, subscribed: Any) -> None:
+    _, handler = scene.member(session_timeout=10.0, **subscribed)
+    scene.until(lambda: scene.settled(handler))
+    scene.cluster.script("Heartbeat", *[Silence()] * 20)
+    scene.cluster.script("Metadata", *[Silence()] * 20)
+    scene.until(lambda: ("lost", ALL) in handler.events, 11)
+    assert handler.owned == set()
 
 
 def test_a_coordinator_that_is_silent_for_a_session_costs_the_partitions(scene: ClassicScene) -> None:

@@ -333,6 +333,7 @@ class ClassicMembership:
             await sleep(now + pause_before(attempts, self._network.driver.random))
 
     async def _rebalance(self) -> None:
+        await self._lose_what_ended()  # before anybody is asked, who may be away
         if self._topics.has_pattern:
             await self._topics.refresh(self._network.deadline())
         await self._prepare()
@@ -344,18 +345,20 @@ class ClassicMembership:
 
     async def _prepare(self) -> None:
         """Gives up what a member may not have while it joins (ConsumerCoordinator.onJoinPrepare)."""
+        await self._lose_what_ended()
         owned = self._handler.owned
-        if self._generation.id < 0 or not self._generation.member_id:
-            if owned:
-                await self._handler.lose(owned)
-        elif self._protocol is RebalanceProtocol.EAGER:
+        if self._protocol is RebalanceProtocol.EAGER:
             if owned:
                 await self._handler.revoke(owned)
         elif unsubscribed := {partition for partition in owned if not self._topics.admits(partition.topic)}:
             await self._handler.revoke(unsubscribed)
-        if self._generation.id < 0 and self._handler.owned:
-            await self._handler.lose(self._handler.owned)  # the generation ended meanwhile
+        await self._lose_what_ended()  # meanwhile
         self._topics.follow()
+
+    async def _lose_what_ended(self) -> None:
+        """What is owned of a generation that holds no more is lost."""
+        if (self._generation.id < 0 or not self._generation.member_id) and self._handler.owned:
+            await self._handler.lose(self._handler.owned)
 
     async def _join(self) -> Assignment:
         """JoinGroup and SyncGroup. Raises KafkaError: the coordinator refuses; what that tells of the generation is
