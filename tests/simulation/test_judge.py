@@ -57,6 +57,17 @@ def test_a_member_whose_heartbeats_are_late_is_not_one_that_keeps_what_is_anothe
     assert [anomaly.name for anomaly in anomalies] == ["two-owners"] * is_found
 
 
+@pytest.mark.parametrize(("ends", "is_found"), [(("broker", "d"), False), (("broker", "c"), True)])
+def test_a_micro_batch_whose_requests_are_late_is_no_sign_of_a_query_that_stalls(ends, is_found):
+    story = Story()
+    story.note("workload", "quiet")
+    for _ in range(4):
+        told = {"sink": "s", "query": "q", "batch": 1, "topic": "u", "rows": ["r1"], "is_disturbed": False}
+        story.end(story.begin("d", "sink_batch", **told), "info")
+    anomalies = judge(story.history, late=[(*ends, 0.0, 1000.0)])
+    assert [anomaly.name for anomaly in anomalies] == ["sink-stalled"] * is_found
+
+
 def test_every_name_of_every_rule_is_planted():
     assert {name for rule in RULES for name in rule.names} == set(PLANTED)
 

@@ -104,7 +104,9 @@ def stalled(facts: Facts) -> Iterator[Anomaly]:
         drivers.setdefault(batch.value.get("query", ""), []).append(batch)
     for query, batches in drivers.items():
         undisturbed = [each for each in batches if not each.value.get("is_disturbed")]
-        late = [each for each in undisturbed if facts.quiet is not None and each.began > facts.quiet]
+        after = [each for each in undisturbed if facts.quiet is not None and each.began > facts.quiet]
+        # Requests that are longer under way than their time is are no driver's fault.
+        late = [each for each in after if not facts.was_late(each.process, each.began, each.ended)]
         of_sink = [each for each in facts.operations.of("sink_batch") if each.value["sink"] == batches[0].value["sink"]]
         alone = len({each.process.partition("#")[0] for each in of_sink}) == 1
         if alone and len(late) >= TRIES and all(map(_is_stuck, late)):

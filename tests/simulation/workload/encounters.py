@@ -56,7 +56,7 @@ def handed_over(random: Random, duration: float) -> Spec:
         "serial": random.random() < 0.7,
         "keeps": random.random() < 0.3,
     }
-    return _sunk(random, duration, shared)
+    return sunk(random, duration, shared)
 
 
 def outlasted(random: Random, duration: float) -> Spec:
@@ -65,10 +65,10 @@ def outlasted(random: Random, duration: float) -> Spec:
     stops = {moment: {"sleeps": 0.7} for moment in ("decides", "has-checked")}
     naps = {"decides": [0.0, 0.5], "has-checked": [0.5, 1.0]}
     shared = {"stops": stops, "naps": naps, "tasks": 2, "rows": 4, "fail": 0.0, "timeout_ms": 6_000, "workers": 2}
-    return _sunk(random, duration, shared | {"serial": True})
+    return sunk(random, duration, shared | {"serial": True})
 
 
-def _sunk(random: Random, duration: float, shared: Spec) -> Spec:
+def sunk(random: Random, duration: float, shared: Spec) -> Spec:
     alone = {"interrupt": 0.0, "die": 0.0, "doze": 0.0, "pace": 0.1, "late": random.choice([0.0, 0.2])}
     actors = [actor | alone | shared for actor in sinks(random, "sunk", 1.0)[:1]]
     topics = [numbered_topic(1, 2, "sunk") | {"name": "sunk"}]
@@ -83,7 +83,7 @@ def stored_together(random: Random, duration: float) -> Spec:
     stored together; and power that is lost then, before all that follows is on the disk."""
     topics = [numbered_topic(1, 5, "steady")]
     own = {"records": 3, "count": 60, "pace": random.choice([0.05, 0.3, 0.5]), "forsake": 0.0, "doze": 0.0}
-    actors = _of_ids(random, topics, duration, random.randint(3, 6), own)
+    actors = owners_of(random, topics, duration, random.randint(3, 6), own)
     steps = random.choice((power_amid(random, duration, DECIDED), _power(random, duration)))
     slow = {"latency": random.choice([0.02, 0.1, 0.2]), "chance": 1.0}
     slow["part"] = random.choice(["__transaction_state", "topic-", ""])
@@ -97,7 +97,7 @@ def taken_over_at_leisure(random: Random, duration: float) -> Spec:
     """Ids that are taken over again and again by who then takes his time; and power that is lost meanwhile."""
     topics = [numbered_topic(1, 2, "steady")]
     own = {"records": 2, "count": 30, "pace": random.choice([0.3, 0.8]), "forsake": 0.7, "doze": 0.0, "returns": 1.0}
-    actors = _of_ids(random, topics, duration, random.choice([1, 2]), own)
+    actors = owners_of(random, topics, duration, random.choice([1, 2]), own)
     cluster = small_cluster(random) | {"fsync": "interval"}
     cluster["upkeep"] |= SELDOM
     return {"topics": topics, "actors": actors, "nemesis": _power(random, duration), "cluster": cluster}
@@ -119,7 +119,7 @@ def given_up(random: Random, duration: float) -> Spec:
     topics = [numbered_topic(n, random.choice([2, 5]), "steady") for n in (1, 2)]
     own = {"records": random.choice([2, 4]), "count": 40, "pace": 0.05, "forsake": 0.1, "doze": 0.0}
     own |= {"timeout": random.choice([0.5, 1.0]), "request_timeout": random.choice([0.4, 1.0])}
-    actors = _of_ids(random, topics, duration, random.choice([1, 2]), own)
+    actors = owners_of(random, topics, duration, random.choice([1, 2]), own)
     plan = {"actors": actors, "topics": topics, "cluster": {"nodes": 1}}
     steps, at = [], random.uniform(0.2, 1.0)
     while at < duration:
@@ -129,7 +129,7 @@ def given_up(random: Random, duration: float) -> Spec:
     return {"topics": topics, "actors": actors, "nemesis": steps, "cluster": cluster}
 
 
-def _of_ids(random: Random, topics: list[Spec], duration: float, count: int, own: Spec) -> list[Spec]:
+def owners_of(random: Random, topics: list[Spec], duration: float, count: int, own: Spec) -> list[Spec]:
     shared = {"given_partition": 1.0, "batch_bytes": 1000, "linger": 0.0, "timeout": 10.0, "transaction_timeout": 3.0}
     shared |= {"abort": random.choice([0.0, 0.3]), "at": 0.0, "offsets": random.choice([0.0, 0.3])}
     return [
@@ -145,7 +145,7 @@ def _of_ids(random: Random, topics: list[Spec], duration: float, count: int, own
 def come_and_gone(random: Random, duration: float) -> Spec:
     """Members of KIP-848 that come and go, while one looks seldom for what became of its partitions, or is far away."""
     topics = [numbered_topic(n, random.choice([2, 3]), "steady") for n in (1, 2)]
-    members = _members(random, topics, "consumer", 3)
+    members = members_of(random, topics, "consumer", 3)
     for number, actor in enumerate(members):
         actor |= {"auto_commit": False, "max_poll_interval": 8.0, "instance_id": None, "at": round(0.7 * number, 2)}
         actor |= {"pace": random.choice([0.1, 0.3]), "steps": {"nothing": 1.0, "commit_often": 0.4, "leave": 0.5}}
@@ -167,7 +167,7 @@ def of_several_minds(random: Random, duration: float) -> Spec:
     ask for: a partition goes from one to another while the one still has it."""
     duration += 4.0
     topics = [numbered_topic(n, random.choice([2, 3]), "steady") for n in (1, 2)]
-    members = _members(random, topics, "classic", 3)
+    members = members_of(random, topics, "classic", 3)
     for number, actor in enumerate(members):
         actor |= {"assignors": [random.choice(["cooperative-sticky"])], "auto_commit": False, "instance_id": None}
         actor |= {"at": round(1.5 * number, 2), "pace": random.choice([0.05, 0.5, 1.0]), "max_poll_interval": 8.0}
@@ -184,7 +184,7 @@ def heard_too_late(random: Random, duration: float) -> Spec:
     session = random.choice([12.0, 16.0])
     duration += 2.2 * session
     topics = [numbered_topic(n, 3, "steady") for n in (1, 2)]
-    members = _members(random, topics, "classic", 2)
+    members = members_of(random, topics, "classic", 2)
     for actor in members:
         actor |= {"session_timeout": session, "request_timeout": session + 2.0, "max_poll_interval": 8.0}
         actor |= {"pace": 0.1, "at": 0.0, "max_poll_records": 5, "steps": {"nothing": 1.0, "commit": 0.1}}
@@ -199,7 +199,7 @@ def heard_too_late(random: Random, duration: float) -> Spec:
     return {"duration": duration, "topics": topics, "actors": actors, "nemesis": steps, "cluster": cluster}
 
 
-def _members(random: Random, topics: list[Spec], protocol: str, count: int) -> list[Spec]:
+def members_of(random: Random, topics: list[Spec], protocol: str, count: int) -> list[Spec]:
     """So many members of one group, which read all there is from the beginning."""
     while True:
         drawn = group(random, "group-1", topics, has_consumer_groups=protocol == "consumer")

@@ -13,6 +13,7 @@ from tests.simulation.workload.calm import calm
 from tests.simulation.workload.close_ups import close_up
 from tests.simulation.workload.encounters import encounters
 from tests.simulation.workload.guarded_plans import guarded, guards
+from tests.simulation.workload.late_wakers import late_wakers
 from tests.simulation.workload.planned_actors import admin, group, movers, producer, sinks, transactions
 from tests.simulation.workload.planned_faults import RELEASES, faults
 from tests.simulation.workload.planned_quotas import with_quotas
@@ -27,7 +28,13 @@ def plan(seed: int) -> Spec:
     """The plan of a seed: seed, duration and settle (seconds), cluster, topics, actors, nemesis; last: what befalls
     the broker once more when everybody has gone, before what there is is read."""
     drawn = (
-        guarded(seed) or calm(seed) or stragglers(seed) or encounters(seed) or close_up(seed) or _of_everything(seed)
+        guarded(seed)
+        or calm(seed)
+        or stragglers(seed)
+        or late_wakers(seed)
+        or encounters(seed)
+        or close_up(seed)
+        or _of_everything(seed)
     )
     guarding = guards(seed)
     if not guarding:  # quotas are by the names of clients there; users have theirs looked at alone

@@ -38,6 +38,9 @@ MOMENTS: Final = (
 )
 """Of a driver's steps, where one may stop: see `_StoppingDriver`."""
 
+IS_TO_FENCE: Final = "is-to-fence"
+"""One more of them: where what it has listed is not nothing."""
+
 STOPS: Final = ("sleeps", "dies", "is-left")
 """How: it goes on later; its process ends; the query goes on without it, and it goes on later."""
 
@@ -54,9 +57,9 @@ class SinkDriver:
     """What Spark does with the writers of one query, in the driver.
 
     Its spec, besides what names topic and query: interrupt (how likely the client of a step is closed while it lasts),
-    keeps (whether clients are kept between steps), stops (at which of `MOMENTS` a step stops, and how likely it is each
-    of `STOPS`), nap (for how long at most), naps (at which of them, instead: for which shares of `timeout`, of its
-    tasks' transactions, at least and at most).
+    keeps (whether clients are kept between steps), stops (at which of `MOMENTS`, or `IS_TO_FENCE`, a step stops, and
+    how likely it is each of `STOPS`), nap (for how long at most), naps (at which of them, instead: for which shares of
+    `timeout`, of its tasks' transactions, at least and at most).
 
     Args:
         properties: of its clients, by who has them: options of Spark.
@@ -232,6 +235,8 @@ class _StoppingDriver(Driver):
         self._step.reach("lists")
         found = super()._orphaned(*args)
         self._step.reach("has-listed")
+        if found:
+            self._step.reach(IS_TO_FENCE)
         return found
 
     def _check(self, client: Client, prepared: Prepared, decision: Decision) -> None:
