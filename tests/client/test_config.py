@@ -46,6 +46,14 @@ def test_every_property_that_is_read_sets_what_it_names() -> None:
     )
 
 
+def test_how_old_metadata_may_be_is_read_for_who_reads_and_for_who_writes() -> None:
+    settings = parse({**BOOTSTRAP, "metadata.max.age.ms": "1500", "metadata.max.idle.ms": "5000"})
+    assert settings.fetch == FetchSettings(metadata_max_age=1.5)
+    assert settings.produce == ProduceSettings(metadata_max_age=1.5, metadata_max_idle=5.0)
+    with pytest.raises(ConfigError, match=r"metadata\.max\.idle\.ms"):
+        parse({**BOOTSTRAP, "metadata.max.idle.ms": "4999"})  # as Kafka's ProducerConfig
+
+
 def test_what_a_producer_promises_is_read() -> None:
     properties = {
         "enable.idempotence": "True",

@@ -16,8 +16,10 @@ import pytest
 from tagwire import messages, records
 from tagwire.client.admin.core import AdminCore
 from tagwire.client.broker_connection import BrokerConnection
+from tagwire.client.config import ProduceSettings
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient
+from tagwire.client.producing.producer_metadata import ProducerMetadata
 from tagwire.client.scheduling import Lock, Tasks, gather, sleep
 from tagwire.client.security import Security
 from tagwire.codec import MessageObject
@@ -112,6 +114,42 @@ def test_the_same_seed_gives_the_same_run() -> None:
         return driver.trace, driver.now()
 
     assert run() == run()
+
+
+async def until(moment: float) -> None:
+    await sleep(moment)
+
+
+def aged(cluster: FakeCluster, **settings: float) -> tuple[MemoryDriver, ProducerMetadata]:
+    cluster.topic("t")
+    driver, client = network(cluster)
+    metadata = ProducerMetadata(client, ProduceSettings(**settings))  # type: ignore[arg-type]
+    driver.run(metadata.fetch("t", client.deadline()))
+    return driver, metadata
+
+
+@pytest.mark.parametrize(("age", "due_after"), [(300.0, 300.0), (2.0, 2.0), (0.0, 0.1)])
+def test_a_producers_metadata_is_asked_for_again_when_it_is_as_old_as_the_settings_say(
+    age: float, due_after: float
+) -> None:
+    driver, metadata = aged(FakeCluster(), metadata_max_age=age)
+    began = driver.now()
+    driver.run(metadata.refresh())
+    driver.run(until(began + 0.9 * due_after))
+    assert not metadata.is_refresh_due
+    driver.run(until(began + 1.01 * due_after))
+    assert metadata.is_refresh_due
+
+
+def test_a_producers_metadata_that_nobody_told_is_asked_for_again_soon_and_not_when_it_would_be_old() -> None:
+    cluster = FakeCluster()
+    driver, metadata = aged(cluster)
+    cluster.script("Metadata", *[Silence()] * 100)
+    with pytest.raises(TagwireError):
+        driver.run(metadata.refresh())
+    assert not metadata.is_refresh_due
+    driver.run(until(driver.now() + 1.01))
+    assert metadata.is_refresh_due
 
 
 def test_metadata_is_asked_again_after_a_lost_connection_with_a_pause_by_the_made_up_clock() -> None:

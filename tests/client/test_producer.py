@@ -12,7 +12,6 @@ import pytest
 
 from tagwire import messages, records
 from tagwire.client import Client, Producer, RecordMetadata, partition_of
-from tagwire.client.producing import producer_metadata
 from tagwire.errors import (
     ConfigError,
     ConnectError,
@@ -526,13 +525,9 @@ def test_a_wrong_option_is_refused(option: dict[str, Any]) -> None:
         Producer("127.0.0.1:1", **option)
 
 
-def test_a_topic_that_is_not_sent_to_any_more_is_not_asked_for_for_ever(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(producer_metadata, "MAX_AGE", 0.05)
-    monkeypatch.setattr(producer_metadata, "MAX_IDLE", 0.5)
+def test_a_topic_that_is_not_sent_to_any_more_is_not_asked_for_for_ever(cluster: FakeCluster) -> None:
     (old,), _ = cluster.topic("old"), cluster.topic("t")
-    with Producer(cluster.bootstrap, linger=0) as producer:
+    with Producer(cluster.bootstrap, linger=0, metadata_max_age=0.1, metadata_max_idle=0.5) as producer:
         producer.send("old", b"0").result(10)
 
         def asked() -> list[list[str]]:

@@ -48,7 +48,8 @@ class _Key:
 
 
 class SignedTokens:
-    """Believes JWTs that a key of a file has signed: RS, PS and ES with 256, 384 and 512 bits.
+    """Believes JWTs that a key of a file has signed: RS, PS and ES with 256, 384 and 512 bits. One that does not say
+    when it was issued (claim `iat`) is believed, too, which Kafka's validator refuses.
 
     Args:
         jwks: the file with the issuer's public keys. It is read again with the next token when it has changed: a key

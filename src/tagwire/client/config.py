@@ -22,7 +22,9 @@ Read:
 | enable.auto.commit, auto.commit.interval.ms, auto.offset.reset | of a consumer |
 | exclude.internal.topics, allow.auto.create.topics | of a consumer |
 | client.rack | where a reader is: it fetches from a replica near it where brokers name one (KIP-392) |
-| metadata.max.age.ms | how long it does before it asks again which one |
+| metadata.max.age.ms | how long it does before it asks again which one; when a consumer, and a producer, looks for new
+  topics and partitions |
+| metadata.max.idle.ms | how long a producer asks for a topic that nothing is sent to |
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
 | isolation.level | whether readers see aborted and open transactions |
 
@@ -170,6 +172,8 @@ class ProduceSettings:
     ignore_keys: bool = False
     adaptive_partitioning: bool = True
     availability_timeout: float = 0.0
+    metadata_max_age: float = 300.0
+    metadata_max_idle: float = 300.0
 
     def level_of(self, compression: str) -> int | None:
         """The level of a codec; None is its default."""
@@ -210,6 +214,8 @@ def parse(properties: Mapping[str, Any]) -> Settings:
         if name in _READ:
             section, field_name, read = _READ[name]
             found[section][field_name] = read(name, text)
+    if "metadata_max_age" in found["fetch"]:  # one property of who reads and of who writes
+        found["produce"]["metadata_max_age"] = found["fetch"]["metadata_max_age"]
     if "bootstrap" not in found[""]:
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
     return Settings(
@@ -494,6 +500,7 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "allow.auto.create.topics": ("consume", "allow_auto_create", _flag),
     "client.rack": ("fetch", "rack", _text),
     "metadata.max.age.ms": ("fetch", "metadata_max_age", _seconds(0)),
+    "metadata.max.idle.ms": ("produce", "metadata_max_idle", _seconds(5000)),
     "acks": ("produce", "acks", _acks),
     "compression.type": ("produce", "compression", _compression),
     "batch.size": ("produce", "batch_bytes", _whole(1, MAX_INT)),

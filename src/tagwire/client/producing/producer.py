@@ -71,6 +71,9 @@ class Producer(CoreOwner):
         adaptive_partitioning: whether partitions whose leaders do not keep up get fewer of the records that may go
             anywhere. availability_timeout: seconds after which they get none while a leader takes nothing; 0 is never
             (KIP-794).
+        metadata_max_age: seconds after which the partitions of its topics are requested again: there may be more.
+            metadata_max_idle: seconds after which a topic that nothing was sent to is requested no longer, until
+            something is again.
         max_block: seconds that `send` waits for the partitions of a topic and for room, together, though for a topic
             that no broker knows no more than two; and that a call about transactions takes.
         retries: how often a batch is sent again; a leader that cannot be reached, or is being elected, counts for

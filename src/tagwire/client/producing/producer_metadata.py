@@ -9,15 +9,14 @@ from tagwire.client.metadata import PartitionMetadata, TopicMetadata
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.partitioners import deciding
+from tagwire.errors import TagwireError
 
-# A topic's partitions are requested again after as many seconds: it may have got more (metadata.max.age.ms of Kafka's
-# clients).
-MAX_AGE: Final = 300.0
+_SHORTEST_INTERVAL: Final = 0.1
+"""Seconds between two requests for all topics whatever the settings say. Source: retry.backoff.ms of Kafka's
+Metadata."""
 
-
-# A topic that nothing was sent to for as many seconds is requested no longer, until something is again
-# (metadata.max.idle.ms of Kafka's clients).
-MAX_IDLE: Final = 300.0
+_LONGEST_RETRY: Final = 1.0
+"""Seconds after which they are requested again where that failed. Source: retry.backoff.max.ms of Kafka's Metadata."""
 
 
 class ProducerMetadata:
@@ -67,16 +66,20 @@ class ProducerMetadata:
     async def refresh(self) -> None:
         """Requests the partitions of all topics again, but for those that are not used any more; what is known of them
         is used meanwhile. Raises as `NetworkClient.refresh`."""
-        now = self._network.now()
-        self._next_refresh = now + MAX_AGE
-        idle = [name for name, used_at in self._used_at.items() if now - used_at >= MAX_IDLE]
+        now, max_age = self._network.now(), max(self._settings.metadata_max_age, _SHORTEST_INTERVAL)
+        self._next_refresh = now + max_age
+        idle = [name for name, used_at in self._used_at.items() if now - used_at >= self._settings.metadata_max_idle]
         for name in idle:
             del self._used_at[name]
             self._known.pop(name, None)
         self._network.forget(idle)
         names = list(self._known)
         if names:
-            await self._network.refresh(names, self._network.deadline())
+            try:
+                await self._network.refresh(names, self._network.deadline())
+            except TagwireError:
+                self._next_refresh = self._network.now() + min(max_age, _LONGEST_RETRY)
+                raise
         for name in self._known.keys() & names:
             known = self._network.known_topic(name)
             if known is not None:

@@ -67,6 +67,8 @@ class ProduceOptions(TypedDict, total=False):
     ignore_keys: bool | None
     adaptive_partitioning: bool | None
     availability_timeout: float | None
+    metadata_max_age: float | None
+    metadata_max_idle: float | None
 
 
 class ProducerOptions(ProduceOptions, FormatOptions, SecurityOptions, total=False):
@@ -90,6 +92,8 @@ _LOWEST: Final = {
     "transaction_timeout": 0.001,
     "buffer_records": 1,
     "availability_timeout": 0,
+    "metadata_max_age": 0,
+    "metadata_max_idle": 0,
 }
 
 _FLAGS: Final = ("idempotence", "block_on_buffer_full", "ignore_keys", "adaptive_partitioning")
