@@ -54,6 +54,11 @@ def test_how_old_metadata_may_be_is_read_for_who_reads_and_for_who_writes() -> N
         parse({**BOOTSTRAP, "metadata.max.idle.ms": "4999"})  # as Kafka's ProducerConfig
 
 
+def test_who_says_what_is_done_with_is_read() -> None:
+    assert parse(BOOTSTRAP).consume.auto_offset_store
+    assert not parse({**BOOTSTRAP, "enable.auto.offset.store": "false"}).consume.auto_offset_store
+
+
 def test_what_a_producer_promises_is_read() -> None:
     properties = {
         "enable.idempotence": "True",

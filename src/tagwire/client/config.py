@@ -19,7 +19,7 @@ Read:
 | group.id | whose committed offsets a reader means, and which group a consumer joins |
 | group.protocol, group.instance.id, group.remote.assignor, partition.assignment.strategy | of a consumer in a group |
 | session.timeout.ms, heartbeat.interval.ms, max.poll.interval.ms, max.poll.records | of a consumer |
-| enable.auto.commit, auto.commit.interval.ms, auto.offset.reset | of a consumer |
+| enable.auto.commit, auto.commit.interval.ms, enable.auto.offset.store, auto.offset.reset | of a consumer |
 | exclude.internal.topics, allow.auto.create.topics | of a consumer |
 | client.rack | where a reader is: it fetches from a replica near it where brokers name one (KIP-392) |
 | metadata.max.age.ms | how long it does before it asks again which one; when a consumer, and a producer, looks for new
@@ -495,6 +495,7 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "max.poll.records": ("consume", "max_poll_records", _whole(1, MAX_INT)),
     "enable.auto.commit": ("consume", "auto_commit", _flag),
     "auto.commit.interval.ms": ("consume", "auto_commit_interval", _seconds(0)),
+    "enable.auto.offset.store": ("consume", "auto_offset_store", _flag),
     "auto.offset.reset": ("consume", "offset_reset", _auto_offset_reset),
     "exclude.internal.topics": ("consume", "exclude_internal_topics", _flag),
     "allow.auto.create.topics": ("consume", "allow_auto_create", _flag),

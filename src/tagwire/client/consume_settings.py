@@ -15,6 +15,7 @@ class ConsumeSettings:
         max_poll_interval: how long a member may stay away from `poll` before it leaves the group.
         max_poll_records: how many records one `poll` gives at most.
         auto_commit: None is where there is a group.
+        auto_offset_store: whether what was given out is done with at the next poll; else what `store_offsets` says.
         offset_reset: where to go on without a committed offset, and where one is out of range: as in `FetchSettings`.
     """
 
@@ -28,6 +29,7 @@ class ConsumeSettings:
     max_poll_records: int = 500
     auto_commit: bool | None = None
     auto_commit_interval: float = 5.0
+    auto_offset_store: bool = True
     offset_reset: str = "latest"
     exclude_internal_topics: bool = True
     allow_auto_create: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
@@ -216,6 +216,13 @@ class AsyncConsumer(AsyncCoreOwner):
     ) -> None:
         """Commits beside, after what was to be committed before, and waits for nothing: as `Consumer.commit_async`."""
         await self._run(self._core.commit_async(offsets, callback))
+
+    def store_offsets(
+        self, done: Record | Iterable[Record] | Mapping[arguments.PartitionT, int | OffsetAndMetadata]
+    ) -> None:
+        """Says what the application is done with: as `Consumer.store_offsets`. From any thread and task, and waits for
+        nothing."""
+        self._core.store_offsets(done)
 
     async def committed(
         self, partitions: arguments.TopicsOrPartitions | None = None, timeout: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -67,6 +67,7 @@ class Consumer(CoreOwner):
         max_poll_interval: seconds that may pass between two polls.
         max_poll_records: how many records `poll` gives at most.
         auto_commit: whether it commits by itself; by default where it has a group. auto_commit_interval: seconds.
+            auto_offset_store: False commits what `store_offsets` was told, and not what was given.
         offset_reset: where to begin without a committed offset: "latest", "earliest", "none" raises, "by_duration:PT1H"
             an hour ago (KIP-1106).
         exclude_internal_topics: whether a pattern matches none of the cluster's own. allow_auto_create: whether brokers
@@ -307,6 +308,23 @@ class Consumer(CoreOwner):
                 raise. Without one, a failure is logged.
         """
         self._run(self._core.commit_async(offsets, callback))
+
+    def store_offsets(
+        self, done: Record | Iterable[Record] | Mapping[arguments.PartitionT, int | OffsetAndMetadata]
+    ) -> None:
+        """Says what the application is done with, where `auto_offset_store` is False: automatic commits, and `commit`
+        and `commit_async` without offsets, commit that and nothing else. From any thread, also beside `poll`.
+
+        Args:
+            done: a record that was given, or records, of which the last of each partition counts; or {(topic,
+                partition): the offset that is to be read next}.
+
+        Raises:
+            KeyError: a partition is not assigned, or not any more: its offset is another's to commit. ConfigError: it
+                means nothing. ConsumerStateError: `auto_offset_store` is True, or there is no group. Nothing is stored
+                then.
+        """
+        self._core.store_offsets(done)
 
     def committed(
         self, partitions: arguments.TopicsOrPartitions | None = None, timeout: float | None = None

@@ -92,7 +92,8 @@ class ConsumerCommits:
     async def commit_consumed(self, deadline: float) -> None:
         """Commits what the application is done with and is not committed when its turn comes. Raises as `commit`."""
         self.begin()
-        await self._commit(AutomaticCommit(self._subscription), deadline)
+        by_hand = not self._settings.consume.auto_offset_store
+        await self._commit(AutomaticCommit(self._subscription, stored=by_hand), deadline)
 
     def commit_later(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], callback: CommitCallback | None
@@ -164,6 +165,10 @@ class ConsumerCommits:
             self.done.append(partial(callback, offsets, error))
         elif error is not None:
             logger.warning("offsets were not committed: %s", error)
+
+    def require_group(self) -> None:
+        """Raises ConsumerStateError without a group. For any thread."""
+        self._group_commits()
 
     def _group_commits(self) -> OffsetCommits:
         if self._commits is None:

@@ -14,11 +14,12 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tagwire.client import arguments
-from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
+from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.config import seconds, wrong
 from tagwire.client.consuming.consumer_commits import CommitCallback
 from tagwire.client.consuming.consumer_settings import ConsumerSettings
 from tagwire.client.consuming.consumer_work import ConsumerWork, Move
+from tagwire.client.consuming.given_offsets import to_commit, to_store
 from tagwire.client.consuming.given_records import GivenRecords
 from tagwire.client.consuming.listener import RebalanceEvent, RebalanceKind, RebalanceListener
 from tagwire.client.core_host import CoreHost
@@ -417,7 +418,7 @@ class ConsumerCore:
 
     async def commit(self, offsets: object, timeout: float | None) -> None:
         """As `Consumer.commit`."""
-        wanted = self._positions() if offsets is None else _to_commit(offsets)
+        wanted = self._done_with() if offsets is None else to_commit(offsets)
         began = self._network.now()
         await self._do(lambda deadline: self.work.commits.commit(wanted, deadline), timeout)
         self._measured.commit_sync(self._network.now() - began)
@@ -425,8 +426,28 @@ class ConsumerCore:
 
     async def commit_async(self, offsets: object, callback: CommitCallback | None) -> None:
         """As `Consumer.commit_async`."""
-        self.work.commits.commit_later(self._positions() if offsets is None else _to_commit(offsets), callback)
+        self.work.commits.commit_later(self._done_with() if offsets is None else to_commit(offsets), callback)
         self._host.wakeup()
+
+    def store_offsets(self, done: object) -> None:
+        """As `Consumer.store_offsets`; for any thread."""
+        if self._settings.consume.auto_offset_store:
+            raise ConsumerStateError(
+                "what was given out counts as done with when the consumer polls again: make it with "
+                "auto_offset_store=False to say that yourself"
+            )
+        self.work.commits.require_group()
+        offsets = to_store(done)
+        assigned = {partition: self.work.subscription.require(partition) for partition in offsets}
+        for partition, one in assigned.items():
+            one.stored = offsets[partition]
+
+    def _done_with(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a commit without offsets commits."""
+        if self._settings.consume.auto_offset_store:
+            return self._positions()
+        assigned = self.work.subscription.assigned
+        return {partition: one.stored for partition, one in assigned.items() if one.stored is not None}
 
     async def committed(self, partitions: object, timeout: float | None) -> dict[TopicPartition, OffsetAndMetadata]:
         """As `Consumer.committed`."""
@@ -500,19 +521,3 @@ class ConsumerCore:
         seconds("timeout", timeout)
         deadline = self._network.deadline() if timeout is None else self._network.now() + timeout
         return await self._host.result(lambda: function(deadline), deadline)
-
-
-def _to_commit(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets to commit, in the one form that is worked with. Raises ConfigError."""
-    given = arguments.by_topic_partition("offsets", offsets, "42")
-    return {partition: _committable(partition, offset) for partition, offset in given.items()}
-
-
-def _committable(partition: TopicPartition, given: object) -> OffsetAndMetadata:
-    if isinstance(given, OffsetAndMetadata):
-        committable(partition, given.offset)
-        return given
-    offset = arguments.whole(given)
-    if offset is None:
-        raise wrong(f"offsets: {partition}", arguments.shown(given), "an offset, or an OffsetAndMetadata")
-    return committable(partition, offset)

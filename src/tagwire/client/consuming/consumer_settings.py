@@ -53,6 +53,7 @@ class MemberOptions(TypedDict, total=False):
     max_poll_records: int | None
     auto_commit: bool | None
     auto_commit_interval: float | None
+    auto_offset_store: bool | None
     rack: str | None
     metadata_max_age: float | None
     exclude_internal_topics: bool | None
@@ -75,7 +76,7 @@ _LOWEST: Final = {
     "metadata_max_age": 0,
 }
 _TEXTS: Final = ("protocol", "instance_id", "remote_assignor", "rack")
-_FLAGS: Final = ("auto_commit", "exclude_internal_topics", "allow_auto_create")
+_FLAGS: Final = ("auto_commit", "auto_offset_store", "exclude_internal_topics", "allow_auto_create")
 _GROUP: Final = (
     "protocol",
     "instance_id",

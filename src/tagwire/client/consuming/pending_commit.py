@@ -85,20 +85,31 @@ class PendingCommit:
 
 
 class AutomaticCommit:
-    """A commit of what the application is done with and is not committed, which is found out whenever it is asked."""
+    """A commit of what the application is done with and is not committed, which is found out whenever it is asked.
 
-    def __init__(self, subscription: SubscriptionState) -> None:
+    Args:
+        stored: whether that is what the application has stored, and not what it was given before its last poll.
+    """
+
+    def __init__(self, subscription: SubscriptionState, *, stored: bool = False) -> None:
         self._subscription = subscription
+        self._is_stored = stored
         self._sent: list[tuple[AssignedPartition, object]] = []
 
     @property
     def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """What there is to commit now."""
+        done = {partition: self._done(one) for partition, one in self._subscription.assigned.items() if not one.is_lost}
         return {
-            partition: OffsetAndMetadata(*one.consumed)
-            for partition, one in self._subscription.assigned.items()
-            if one.consumed is not None and not one.is_lost and not one.has_committed(one.consumed.offset)
+            partition: offset
+            for partition, offset in done.items()
+            if offset is not None and not self._subscription.assigned[partition].has_committed(offset.offset)
         }
+
+    def _done(self, one: AssignedPartition) -> OffsetAndMetadata | None:
+        if self._is_stored:
+            return one.stored
+        return None if one.consumed is None else OffsetAndMetadata(*one.consumed)
 
     def owned(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """`offsets`, which are about to be sent."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
+from tagwire.client.admin.group_offsets import OffsetAndMetadata
 from tagwire.client.fetch_positions import UNKNOWN, FetchPosition, GivenPosition
 from tagwire.errors import ConsumerStateError
 from tagwire.partitions import TopicPartition
@@ -27,6 +28,7 @@ class AssignedPartition:
         fetch_position: how far it is fetched, and given out.
         consumed: up to where the application is done with it: what it was given before its last `poll`. None while it
             is not known where to begin.
+        stored: what the application has said that is to be committed next, where it says so itself; None before.
         committed: the offset that this consumer committed last, or found committed; None before, and after a seek.
         sought: another object each time that the application has it go on elsewhere.
         is_located: whether it is known where to begin, or that the end or the beginning is to be looked up.
@@ -46,11 +48,13 @@ class AssignedPartition:
         "is_lost",
         "is_released",
         "sought",
+        "stored",
     )
 
     def __init__(self, partition: TopicPartition, *, is_announced: bool = True) -> None:
         self.fetch_position = FetchPosition(partition)
         self.consumed: GivenPosition | None = None
+        self.stored: OffsetAndMetadata | None = None
         self.committed: int | None = None
         self.sought = object()
         self.is_announced = is_announced
