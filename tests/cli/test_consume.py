@@ -266,7 +266,7 @@ def test_two_members_share_the_partitions_of_a_topic(run, fill, bootstrap):
                 if record["value"] == "new":
                     printed.add(record["partition"])
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
+            assert process.wait(60) == 130, process.stderr.read()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
@@ -357,7 +357,7 @@ def test_a_group_that_commits_stands_after_the_end_of_a_transaction(run, bootstr
                 while time.monotonic() < deadline and not _is_at(admin, group, 2):
                     time.sleep(0.05)
                 process.send_signal(signal.SIGINT)
-                assert process.wait(60) == 130
+                assert process.wait(60) == 130, process.stderr.read()
         assert _is_at(admin, group, 2)
 
 

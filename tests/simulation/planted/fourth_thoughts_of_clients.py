@@ -62,7 +62,7 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         ),
         "a commit that is refused and sent again goes on with partitions that were given up meanwhile",
         ("fenced-commit", "group-offset-back"),
-        300,
+        2000,
         "tests/client/test_commits_in_memory.py::"
         "test_a_commit_that_waited_while_its_member_was_lost_does_not_take_the_next_owners_offset_back[KIP-848]",
     ),

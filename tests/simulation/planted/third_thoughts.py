@@ -134,7 +134,7 @@ THIRD_THOUGHTS = (
         ),
         "a batch that may have been appended is thought new when it could not be sent the next time",
         ("duplicate", "nonmonotonic-send"),
-        100,
+        3000,
         "tests/client/test_producer_idempotence.py::test_a_batch_may_be_appended_still_when_it_could_not_be_sent_again",
     ),
     Defect(
@@ -168,7 +168,7 @@ THIRD_THOUGHTS = (
         ),
         "a member does not say that it has given up what was assigned and taken back before its user polled",
         ("lost-for-nothing", "unowned", "group-stalled"),
-        300,
+        500,
         "tests/client/test_consumer_membership.py::test_what_was_assigned_and_taken_back_before_the_user_polled_is_said_to_be_given_up",
     ),
     Defect(
@@ -196,7 +196,7 @@ THIRD_THOUGHTS = (
         ),
         "a task writes under an id whose last transaction was aborted, and that an older driver may abort once more",
         ("sink-row-lost", "sink-row-twice"),
-        100,
+        2000,
         "tests/spark/test_exactly_once.py::"
         "TestEmbedded::test_an_id_is_used_again_only_when_its_batch_is_done_and_by_itself",
     ),
@@ -254,7 +254,7 @@ THIRD_THOUGHTS = (
         ),
         "what other logs follow from is not on the disk where something behind it in its group need not be",
         ("partial-transaction", "lost-write", "aborted-offset"),
-        100,
+        3000,
         "tests/broker/test_group_commit.py::"
         "test_a_batch_that_waits_for_the_disk_does_so_wherever_it_stands_in_its_group[waits1-1]",
     ),
