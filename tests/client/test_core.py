@@ -59,10 +59,16 @@ def test_only_what_waits_for_others_knows_of_sockets_threads_and_clocks() -> Non
     assert knowing == FACES
 
 
-class NobodyWaits(nullcontext[object]):
+class NobodyWaits:
     """The completion of batches where there is one thread."""
 
     lock = nullcontext()
+
+    def held(self) -> nullcontext[None]:
+        return self.lock
+
+    def news(self) -> NobodyWaits:
+        return self
 
     def notify_all(self) -> None:
         return
@@ -70,7 +76,7 @@ class NobodyWaits(nullcontext[object]):
     def require_waitable(self) -> None:
         return
 
-    async def changed(self, until: float) -> None:
+    async def wait(self, until: float) -> None:
         raise AssertionError("nothing waits here")
 
 
@@ -90,7 +96,7 @@ class Waits(NobodyWaits):
     def notify_all(self) -> None:
         self.notified += 1
 
-    async def changed(self, until: float) -> None:
+    async def wait(self, until: float) -> None:
         self.until = until
         await Resumed()
 

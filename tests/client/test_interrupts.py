@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import dis
 import os
-import signal
-import threading
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from tagwire import messages
-from tagwire.client import LATEST, Client, Producer
+from tagwire.broker import Broker
+from tagwire.client import LATEST, Client, Consumer, Producer
 from tagwire.client.broker_connection import BrokerConnection
 from tagwire.client.core_thread import CoreThread
 from tagwire.client.in_flight_request import InFlightRequest
-from tagwire.client.producing.blocking_completion import BatchCompletion
 from tagwire.client.producing.producer_batch import ProducerBatch
 from tagwire.rpc import Connection
 
@@ -128,29 +131,79 @@ def test_the_socket_of_a_connection_whose_end_was_interrupted_is_closed_all_the_
         assert client.metadata().cluster_id == "fake"
 
 
-def test_an_interrupt_of_a_thread_that_waits_for_deliveries_takes_the_lock_from_no_other() -> None:
-    completion = BatchCompletion(lambda: None)
-    failures: list[BaseException] = []
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job has ignored
+class Steps:
+    """Interrupts the thread where CPython may: behind one of its calls or its jumps back, in whichever file but this
+    one.
 
-    def complete() -> None:
+    Attributes:
+        left: how many of them go by before. ran: how many did.
+    """
+
+    def __init__(self, left: int = sys.maxsize) -> None:
+        self.left = left
+        self.ran = 0
+        self._is_behind: dict[FrameType, bool] = {}
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        before = sys.gettrace()
+        sys.settrace(self._enter)
         try:
-            with completion:
-                completion.notify_all()
-                time.sleep(0.1)  # the other one is awake, and takes the lock back
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-                time.sleep(0.1)
-        except RuntimeError as error:
-            failures.append(error)
+            yield
+        finally:
+            sys.settrace(before)
 
-    thread = threading.Thread(target=complete)
-    try:
-        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
-            with completion:
-                thread.start()
-                completion.wait(10)
-            thread.join()
-        thread.join()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert not failures
+    def _enter(self, frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename == __file__:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._step
+
+    def _step(self, frame: FrameType, event: str, argument: object) -> Any:
+        if event == "opcode":
+            if self._is_behind.get(frame):
+                self.ran += 1
+                if self.ran > self.left:
+                    sys.settrace(None)
+                    self.left = sys.maxsize
+                    raise KeyboardInterrupt
+            name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            self._is_behind[frame] = name in ("RESUME", "JUMP_BACKWARD") or (
+                name.startswith("CALL") and not name.startswith("CALL_INTRINSIC")
+            )
+        return self._step
+
+
+def interrupted_everywhere(call: Callable[[], object]) -> None:
+    """Has a call interrupted at each of its steps, and each time made once more, which has to work."""
+    steps = Steps()
+    with steps.counted():
+        call()
+    for left in range(steps.ran):
+        before = time.monotonic()
+        with suppress(KeyboardInterrupt), Steps(left).counted():
+            call()
+        call()
+        assert time.monotonic() - before < 5, f"after an interrupt at step {left} of {steps.ran} it hung"
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_a_consumer_that_is_interrupted_anywhere_goes_on() -> None:
+    with Broker() as broker, Consumer(broker.bootstrap, group="g", auto_commit=False) as consumer:
+        with Producer(broker.bootstrap) as producer:
+            producer.send("t", b"v")
+        consumer.assign({("t", 0): 0})
+        consumer.poll(0.1)
+        interrupted_everywhere(lambda: consumer.commit({("t", 0): 0}))
+        interrupted_everywhere(lambda: consumer.poll(0.001))
+        consumer.commit()
+        assert consumer.committed() == consumer.positions()
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_a_producer_that_is_interrupted_anywhere_goes_on() -> None:
+    with FakeCluster() as cluster, Producer(cluster.bootstrap, linger=0) as producer:
+        cluster.topic("t")
+        producer.send("t", b"v").result(10)
+        interrupted_everywhere(lambda: producer.send("t", b"v").result(10))
+        interrupted_everywhere(lambda: producer.flush(10))

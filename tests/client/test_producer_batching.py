@@ -160,7 +160,7 @@ def test_a_process_that_is_forked_off_while_a_batch_changes_hands_is_told_as_wel
     cluster.topic("t")
     with Producer(cluster.bootstrap, linger=3600) as producer:
         delivery = producer.send("t", b"v")
-        lock, taken, over = delivery._batch.completion, threading.Event(), threading.Event()
+        lock, taken, over = delivery._batch.completion.lock, threading.Event(), threading.Event()
 
         def hold() -> None:
             with lock:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeVar
 
 from tagwire.broker.event_loop import run
+from tagwire.call_result import CallResult
 from tagwire.errors import TagwireError
 
 Given = TypeVar("Given")
+
+
+class _StoppedError(Exception):
+    """Of a call: the service stopped before it was done."""
 
 
 class LoopThread:
@@ -25,16 +29,18 @@ class LoopThread:
     def __init__(self, service: AbstractAsyncContextManager[Any]) -> None:
         self._service = service
         self._lock = threading.Lock()
-        self._asked: set[Future[Any]] = set()  # what `call` waits for
+        self._asked: dict[CallResult[Any], None] = {}  # what `call` waits for
+        self._tasks: set[asyncio.Task[Any]] = set()  # of calls: a loop keeps none of its own
         self._has_ended = False
-        self._ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        self._ready: CallResult[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = CallResult()
         self._thread = threading.Thread(target=self._run, name="tagwire-broker", daemon=True)
         self._thread.start()
-        error = self._ready.exception()
-        if error is not None:
+        self._ready.wait()
+        try:
+            self._loop, self._stopping = self._ready.result()
+        except BaseException:
             self._thread.join()  # of a service that does not begin nothing is left, its thread neither
-            raise error
-        self._loop, self._stopping = self._ready.result()
+            raise
 
     def call(self, work: Coroutine[object, None, Given]) -> Given:
         """What a coroutine gives, on the service's loop.
@@ -42,23 +48,25 @@ class LoopThread:
         Raises:
             TagwireError: the service has stopped, or stops before the coroutine is done.
         """
+        called: CallResult[Given] = CallResult()
         with self._lock:
             try:
                 if self._has_ended:
                     raise RuntimeError
-                future = asyncio.run_coroutine_threadsafe(work, self._loop)
+                self._loop.call_soon_threadsafe(self._begin, work, called)
             except RuntimeError:  # its loop is closed
                 work.close()
                 raise TagwireError("it is not running any more") from None
-            self._asked.add(future)
+            self._asked[called] = None
         try:
-            return future.result()
-        except CancelledError:
+            called.wait()
+            return called.result()
+        except _StoppedError:
             work.close()  # it may never have begun
             raise TagwireError("it stopped meanwhile") from None
         finally:
             with self._lock:
-                self._asked.discard(future)
+                self._asked.pop(called, None)
 
     def stop(self) -> None:
         """Leave the service, and return when that is done."""
@@ -70,13 +78,28 @@ class LoopThread:
         with suppress(RuntimeError):  # it has stopped already, or everything has
             self._loop.call_soon_threadsafe(self._stopping.set)
 
+    def _begin(self, work: Coroutine[object, None, Given], called: CallResult[Given]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+
+        def settle(task: asyncio.Task[Given]) -> None:
+            self._tasks.discard(task)
+            if task.cancelled():
+                called.fail(_StoppedError())
+            elif (error := task.exception()) is not None:
+                called.fail(error)
+            else:
+                called.give(task.result())
+
+        task.add_done_callback(settle)
+
     def _run(self) -> None:
         try:
             run(self._serve())
         except BaseException as error:
-            if self._ready.done():
+            if self._ready.is_settled:
                 raise
-            self._ready.set_exception(error)
+            self._ready.fail(error)
         finally:
             self._release()
 
@@ -84,11 +107,12 @@ class LoopThread:
         """Let those go who wait for what a loop that has ended will never do."""
         with self._lock:
             self._has_ended, left = True, list(self._asked)
-        for future in left:
-            future.cancel()
+        for called in left:
+            if not called.is_settled:
+                called.fail(_StoppedError())
 
     async def _serve(self) -> None:
         stopping = asyncio.Event()
         async with self._service:
-            self._ready.set_result((asyncio.get_running_loop(), stopping))
+            self._ready.give((asyncio.get_running_loop(), stopping))
             await stopping.wait()

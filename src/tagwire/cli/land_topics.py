@@ -28,7 +28,8 @@ def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     """Ctrl-C and SIGTERM set `stop`; a second one is as it was before. One that is ignored goes on to be."""
 
     def ask(number: int) -> None:
-        stop.set()
+        # Not here: this thread may be about to wait for it, and hold what setting it takes.
+        threading.Thread(target=stop.set, name="tagwire-stop", daemon=True).start()
         print("stopping after the micro-batch that is being written", file=sys.stderr, flush=True)
 
     with answered_once((signal.SIGINT, signal.SIGTERM), ask):

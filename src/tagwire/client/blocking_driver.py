@@ -99,12 +99,15 @@ class BlockingDriver(SocketDriver):
         """Has the `poll` that waits, or else the next one, return at once. From any thread."""
         if self._is_woken:
             return
-        self._is_woken = True
-        if (sockets := self._wakeup_sockets) is not None:
-            try:
+        try:
+            self._is_woken = True
+            if (sockets := self._wakeup_sockets) is not None:
                 sockets[1].send(b"\0")
-            except OSError:  # it is full of wake-ups already, or nobody listens any more
-                return
+        except OSError:  # it is full of wake-ups already, or nobody listens any more
+            return
+        except BaseException:  # interrupted, perhaps before that: who comes next wakes it
+            self._is_woken = False
+            raise
 
     def close(self) -> None:
         """Closes the sockets of every connection. The driver may be used again."""

@@ -11,11 +11,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from tagwire.call_result import CallResult
 from tagwire.client import process
 from tagwire.client.blocking_driver import BlockingDriver
 from tagwire.client.core_host import CoreWork, broken_down
@@ -66,9 +65,9 @@ class CoreThread:
         self._work = work
         self._tasks = tasks
         self._driver = driver
-        self._calls: deque[tuple[Callable[[], Coroutine[Any]], Future[Any]]] = deque()
+        self._calls: deque[tuple[Callable[[], Coroutine[Any]], CallResult[Any]]] = deque()
         # In the order in which they came: no address of an object decides who goes on first.
-        self._begun: dict[Future[Any], None] = {}
+        self._begun: dict[CallResult[Any], None] = {}
         self._waiters: dict[_Waiter, None] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -105,16 +104,15 @@ class CoreThread:
             RequestTimeoutError: the thread did not come to it by the deadline.
         """
         self.require_waitable()
-        future: Future[Result] = Future()
-        self._calls.append((function, future))
+        called: CallResult[Result] = CallResult()
+        self._calls.append((function, called))
         self.wakeup()
         if self._stopping:
             self._refuse_calls()
-        try:
-            return future.result(min(max(deadline - time.monotonic(), 0) + _GRACE, threading.TIMEOUT_MAX))
-        except NotYet:
-            future.cancel()
-            raise RequestTimeoutError(f"the {self._owner} was busy with brokers that do not respond") from None
+        if not called.wait(max(deadline - time.monotonic(), 0) + _GRACE):
+            called.is_given_up = True
+            raise RequestTimeoutError(f"the {self._owner} was busy with brokers that do not respond")
+        return called.result()
 
     async def result(self, function: Callable[[], Coroutine[Result]], deadline: float) -> Result:
         """`call`, for what may be awaited elsewhere; it blocks."""
@@ -194,8 +192,8 @@ class CoreThread:
             self._refuse_calls()
             for waiter in self._waiters.copy():
                 self._let_go(waiter)
-            for future in self._begun:
-                future.set_exception(self._closed())
+            for called in self._begun:
+                called.fail(self._closed())
             self._work.close()
             self._driver.close()
 
@@ -205,20 +203,20 @@ class CoreThread:
             waiter.lock.release()
 
     def _begin_calls(self) -> None:
-        for function, future in self._waiting_calls():
-            self._begun[future] = None
-            self._tasks.start(future, function(), partial(self._settle, future))
+        for function, called in self._waiting_calls():
+            self._begun[called] = None
+            self._tasks.start(called, function(), partial(self._settle, called))
 
-    def _settle(self, future: Future[Any], result: Any, error: Exception | None) -> None:
-        self._begun.pop(future, None)
+    def _settle(self, called: CallResult[Any], result: Any, error: Exception | None) -> None:
+        self._begun.pop(called, None)
         if error is None:
-            future.set_result(result)
+            called.give(result)
         else:
-            future.set_exception(error)  # it is the caller's
+            called.fail(error)  # it is the caller's
 
     def _refuse_calls(self) -> None:
-        for _, future in self._waiting_calls():
-            future.set_exception(self._closed())
+        for _, called in self._waiting_calls():
+            called.fail(self._closed())
 
     def _closed(self) -> TagwireError:
         """Why nothing more is done: it was closed, or broke down."""
@@ -226,12 +224,12 @@ class CoreThread:
             return broken_down(self._owner, self._failure)
         return TagwireError(f"the {self._owner} is closed")
 
-    def _waiting_calls(self) -> Iterator[tuple[Callable[[], Coroutine[Any]], Future[Any]]]:
+    def _waiting_calls(self) -> Iterator[tuple[Callable[[], Coroutine[Any]], CallResult[Any]]]:
         """Takes what callers still wait for. At the end several threads may do so at a time."""
         while True:
             try:
-                function, future = self._calls.popleft()
+                function, called = self._calls.popleft()
             except IndexError:
                 return
-            if future.set_running_or_notify_cancel():
-                yield function, future
+            if not called.is_given_up:
+                yield function, called

@@ -23,8 +23,8 @@ FOURTH_THOUGHTS_OF_CLIENTS = (
         (
             Edit(
                 "tagwire.client.producing.record_accumulator:RecordAccumulator.await_completion",
-                "while not all(leaf.is_done",
-                "while not any(leaf.is_done",
+                "if all(leaf.is_done",
+                "if any(leaf.is_done",
             ),
         ),
         "who flushes does not wait for the second half of a batch that was too large",

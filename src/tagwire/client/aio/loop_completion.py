@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import AbstractContextManager
-from types import TracebackType
 
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.scheduling import NEVER
 
 
-class LoopCompletion(AbstractContextManager[object]):
+class LoopCompletion:
     """Wakes tasks whenever a batch is complete: see `tagwire.client.producing.producer_batch.Completion`.
 
     Attributes:
-        lock: held by nobody while a task waits, since all are of one thread.
+        lock: nobody ever waits for it, since all tasks are of one thread.
     """
 
     def __init__(self, driver: AsyncioDriver) -> None:
@@ -24,13 +23,13 @@ class LoopCompletion(AbstractContextManager[object]):
         self._loop = driver.loop
         self._waiting: dict[asyncio.Future[None], None] = {}  # in the order in which they came
 
-    def __enter__(self) -> LoopCompletion:
-        return self
+    def held(self) -> AbstractContextManager[object]:
+        """As `Completion.held`."""
+        return self.lock
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
+    def news(self) -> LoopCompletion:
+        """As `Completion.news`: between looking and waiting nothing else runs."""
+        return self
 
     def future(self) -> asyncio.Future[None]:
         """One of the loop's. Raises TagwireError in another loop."""
@@ -49,7 +48,7 @@ class LoopCompletion(AbstractContextManager[object]):
         """Raises TagwireError in another loop."""
         self._driver.require_loop()
 
-    async def changed(self, until: float) -> None:
+    async def wait(self, until: float) -> None:
         """Waits for that, or for a time of the driver's clock. Raises TagwireError in another loop."""
         future = self.future()
         self._waiting[future] = None

@@ -66,7 +66,7 @@ class BatchDelivery:
     def add_done_callback(self, function: Callable[[Self], object]) -> None:
         """Calls `function` with this delivery when it is done, now if it is: where the producer's core runs (its
         thread, or the event loop), which waits meanwhile. What it raises is logged."""
-        with self._batch.completion:
+        with self._batch.completion.held():
             batch, index = self._batch.part_of(self._index)
             batch.callbacks[partial(function, self)] = index
             is_done = batch.is_done
@@ -111,7 +111,7 @@ class BatchesDelivery:
         if not self._batches:
             run_callback(partial(function, self))
             return
-        with self._batches[0].completion:
+        with self._batches[0].completion.held():
             # One batch after the other is waited for, so that it does not matter into how many each was split.
             batch = next((leaf for leaf in self._leaves() if not leaf.is_done), self._leaves()[-1])
             is_done = batch.is_done

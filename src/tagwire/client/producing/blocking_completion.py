@@ -1,4 +1,4 @@
-"""What the threads of a producer's callers wait in: for room, and for what they have appended."""
+"""What the threads of a producer's callers wait for: for room, and for what they have appended."""
 
 from __future__ import annotations
 
@@ -8,47 +8,72 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from tagwire.client import process
+from tagwire.client.producing.producer_batch import News
 
 
-class BatchCompletion(threading.Condition):
-    """Notified whenever a batch is complete: see `Completion`.
+class BatchCompletion:
+    """Tells whoever waits whenever a batch is complete: see `Completion`.
+
+    Who waits holds nothing meanwhile, and waits for a lock of their own: an interrupt, such as Ctrl-C, leaves no lock
+    that is held for ever, and releases none of another thread's.
 
     Args:
         require_waitable: raises TagwireError where waiting for that would not end.
     """
 
     def __init__(self, require_waitable: Callable[[], None]) -> None:
-        # Not a Lock: an interrupt while it is taken back after a wait would have `with` release it for another thread.
-        lock = threading.RLock()
-        super().__init__(lock)
-        self.lock: AbstractContextManager[object] = lock
+        self.lock: AbstractContextManager[object] = threading.RLock()
         self.require_waitable = require_waitable
         self._made_in = process.current
-        self._blocked = 0  # threads that wait
+        self._waiting: dict[BlockingNews, None] = {}  # in the order in which they came
 
-    def __enter__(self) -> bool:
-        """Takes the lock. Raises TagwireError in a process that was forked off, where nobody may be to let go of it."""
+    def held(self) -> AbstractContextManager[object]:
+        """As `Completion.held`. Raises TagwireError in a process that was forked off, where nobody may be to let go of
+        the lock."""
         process.require(self._made_in, "producer")
-        return super().__enter__()
+        return self.lock
 
-    def block(self, until: float) -> None:
-        """Lets go until it is notified, or until a time (`time.monotonic` seconds), while the thread waits.
+    def news(self) -> News:
+        """As `Completion.news`."""
+        news = BlockingNews(self)
+        self._waiting[news] = None
+        return news
+
+    def notify_all(self) -> None:
+        """Some batches are complete. The lock is held."""
+        if self._waiting:
+            waiting = list(self._waiting)  # at once: some of them may give up meanwhile
+            self._waiting.clear()
+            for news in waiting:
+                news.come()
+
+    def forget(self, news: BlockingNews) -> None:
+        """Nobody waits for these any more."""
+        self._waiting.pop(news, None)
+
+
+class BlockingNews:
+    """What one thread waits for."""
+
+    __slots__ = ("_completion", "_lock")
+
+    def __init__(self, completion: BatchCompletion) -> None:
+        self._completion = completion
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def come(self) -> None:
+        """Lets the thread go on. Called once."""
+        self._lock.release()
+
+    async def wait(self, until: float) -> None:
+        """Blocks until they come, or until a time (`time.monotonic` seconds).
 
         Raises:
             TagwireError: waiting would not end.
         """
-        self.require_waitable()
-        self._blocked += 1  # the lock is held
         try:
-            self.wait(min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+            self._completion.require_waitable()
+            self._lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
         finally:
-            self._blocked -= 1
-
-    def notify_all(self) -> None:
-        """Some batches are complete. The lock is held."""
-        if self._blocked:
-            super().notify_all()
-
-    async def changed(self, until: float) -> None:
-        """`block`, for what may be awaited elsewhere."""
-        self.block(until)
+            self._completion.forget(self)

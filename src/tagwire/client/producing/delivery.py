@@ -68,9 +68,12 @@ def _wait_until_done(batches: Sequence[ProducerBatch], timeout: float | None) ->
         if all(leaf.is_done for leaf in batch.leaves()):
             continue
         batch.completion.require_waitable()
-        with batch.completion:
-            while not all(leaf.is_done for leaf in batch.leaves()):
+        while True:
+            with batch.completion.held():
+                if all(leaf.is_done for leaf in batch.leaves()):
+                    break
                 if time.monotonic() >= deadline:
                     name = batch.topic_partition
                     raise RequestTimeoutError(f"{name}: not delivered within {timeout:g} s; it is tried further")
-                completed(batch.completion.changed(deadline))
+                news = batch.completion.news()
+            completed(news.wait(deadline))

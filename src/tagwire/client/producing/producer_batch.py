@@ -20,25 +20,35 @@ NO_OFFSET: Final = -1
 NO_SEQUENCE: Final = -1
 
 
-class Completion(AbstractContextManager[object], Protocol):
+class News(Protocol):
+    """That some batches are complete, for one who waits."""
+
+    async def wait(self, until: float) -> None:
+        """Waits until then, or until some second of the driver's clock; nothing is held meanwhile. Raises TagwireError
+        where waiting would not end."""
+
+
+class Completion(Protocol):
     """What is held while batches change hands, and tells whoever waits that some are complete: delivered, or failed.
 
     Attributes:
-        lock: the same to hold, faster to enter.
+        lock: what `held` gives, without asking.
     """
 
     lock: AbstractContextManager[object]
 
+    def held(self) -> AbstractContextManager[object]:
+        """What `with` holds while batches change. Raises TagwireError where nobody may ever let go of it."""
+
+    def news(self) -> News:
+        """What is waited for from now on, for one who has looked in vain. It is held."""
+
     def notify_all(self) -> None:
-        """Some batches are complete."""
+        """Some batches are complete. It is held."""
 
     def require_waitable(self) -> None:
         """Raises TagwireError where waiting would not end. Asked before the lock is taken: in a process that was forked
         off it may be held for ever."""
-
-    async def changed(self, until: float) -> None:
-        """Lets go until then, or until some second of the driver's clock. Raises TagwireError where waiting would not
-        end."""
 
 
 class ProducerBatch:
@@ -247,7 +257,7 @@ class ProducerBatch:
 
     def run_callbacks(self) -> None:
         """Calls whoever waits for a record of a batch that is complete."""
-        with self.completion:  # each is called by one thread
+        with self.completion.held():  # each is called by one thread
             callbacks, self.callbacks = self.callbacks, {}
         for function in callbacks:
             run_callback(function)

@@ -222,7 +222,7 @@ class ProducerCore(Generic[RecordDelivery]):
         claim: Claim | None = None
         try:
             while True:
-                with accumulator.completion:
+                with accumulator.completion.held():
                     accumulator.require_since(since)
                     delivery = accumulator.append(partitioner, record, size, partition, on_delivery, claim)
                 if delivery is not None:

@@ -138,7 +138,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
     def append_batch(self, batch: ProducerBatch, refused: int, claim: Claim | None = None) -> bool:
         """Adds an encoded batch, which is sent after what its partition was given before; False where there is no
         `room`. `claim` as of `append`. Raises as `require_since`."""
-        with self.completion:
+        with self.completion.held():
             self.require_since(refused)
             if self.refusal is not None or not self.has_room(batch.size, claim):
                 return False
@@ -161,7 +161,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
 
     def release(self, claim: Claim) -> None:
         """Leaves the line, appended or not: what was held is the next one's."""
-        with self.completion:
+        with self.completion.held():
             if claim in self._claims:
                 del self._claims[claim]
                 if self._hold():
@@ -173,30 +173,38 @@ class RecordAccumulator(Generic[RecordDelivery]):
         Raises:
             TagwireError: `refusal`. BufferFullError: there was no room by then (the driver's clock).
         """
-        with self.completion:
-            if self.refusal is None and not self.has_room(size, claim):
-                began = self._now()
-                try:
-                    await self._await_room(size, until, claim)
-                finally:
+        with self.completion.held():
+            waits, began = self._waits(size, claim), self._now()
+        if waits:
+            try:
+                await self._await_room(size, until, claim)
+            finally:
+                with self.completion.held():
                     self.on_room(self._now() - began, self.has_room(size, claim))
-            if self.refusal is not None:
-                raise afresh(self.refusal)
+        if self.refusal is not None:
+            raise afresh(self.refusal)
+
+    def _waits(self, size: int, claim: Claim | None) -> bool:
+        return self.refusal is None and not self.has_room(size, claim)
 
     async def _await_room(self, size: int, until: float, claim: Claim | None) -> None:
         # Whoever waits is looked at again when any batch is complete, and when it has its place in line.
-        while self.refusal is None and not self.has_room(size, claim):
-            self.close_batches()  # what waits for more records would wait in vain
-            now, wakes = self._now(), until
-            if now >= until:
-                raise self._no_room(size)
-            if claim is not None and claim not in self._claims:
-                wakes = min(until, claim.joins)
-                if now >= claim.joins:
-                    self._claims[claim] = None
-                    self._hold()
-                    continue
-            await self.completion.changed(wakes)
+        while True:
+            with self.completion.held():
+                if not self._waits(size, claim):
+                    return
+                self.close_batches()  # what waits for more records would wait in vain
+                now, wakes = self._now(), until
+                if now >= until:
+                    raise self._no_room(size)
+                if claim is not None and claim not in self._claims:
+                    wakes = min(until, claim.joins)
+                    if now >= claim.joins:
+                        self._claims[claim] = None
+                        self._hold()
+                        continue
+                news = self.completion.news()
+            await news.wait(wakes)
 
     async def flush(self, deadline: float) -> None:
         """Waits until every batch is complete.
@@ -211,14 +219,19 @@ class RecordAccumulator(Generic[RecordDelivery]):
 
     async def await_completion(self, deadline: float) -> TagwireError | None:
         """`flush`, which returns the failure that it raises. Raises RequestTimeoutError alone."""
-        with self.completion:
+        with self.completion.held():
             self.close_batches()
             batches = list(self._incomplete)
-            for batch in batches:
-                while not all(leaf.is_done for leaf in batch.leaves()):
+        for batch in batches:
+            while True:
+                with self.completion.held():
+                    if all(leaf.is_done for leaf in batch.leaves()):
+                        break
                     if self._now() >= deadline:
                         raise RequestTimeoutError(f"{len(self._incomplete)} batches were not delivered in time")
-                    await self.completion.changed(deadline)
+                    news = self.completion.news()
+                await news.wait(deadline)
+        with self.completion.held():
             error, self._error = self._error, None
             return error or next((leaf.error for batch in batches for leaf in batch.leaves() if leaf.error), None)
 
@@ -268,14 +281,14 @@ class RecordAccumulator(Generic[RecordDelivery]):
 
     def split(self, batch: ProducerBatch, parts: tuple[ProducerBatch, ...]) -> None:
         """From now on the parts are completed instead of the batch."""
-        with self.completion:
+        with self.completion.held():
             del self._incomplete[batch]
             self._incomplete.update(dict.fromkeys(parts))
             batch.replace_by(parts)
 
     def refuse(self, error: TagwireError | None) -> None:
         """From now on nothing may be appended because of `error`; None allows it."""
-        with self.completion:
+        with self.completion.held():
             self.refusal = error
             self.refused += error is not None
             self.completion.notify_all()
@@ -287,7 +300,7 @@ class RecordAccumulator(Generic[RecordDelivery]):
 
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch that is neither delivered nor failed; nothing is left to drain."""
-        with self.completion:
+        with self.completion.held():
             self._closed_records += sum(batch.count for batch, _ in self._open.values())
             self._open.clear()
             self._closed.clear()
