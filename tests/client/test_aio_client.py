@@ -30,6 +30,10 @@ def bootstrap() -> Iterator[str]:
         yield broker.bootstrap
 
 
+# All that there were: groups are named by their ids, which must not be another's later.
+_runs: list[Main] = []
+
+
 # The cluster's walks of test_walks.py are on uvloop in every run.
 @pytest.fixture(params=["asyncio", pytest.param("uvloop", marks=pytest.mark.nightly)])
 def run(request: pytest.FixtureRequest) -> Main:
@@ -49,6 +53,7 @@ def run(request: pytest.FixtureRequest) -> Main:
             runner.run(watched())
         assert said == []
 
+    _runs.append(run_in_loop)
     return run_in_loop
 
 
