@@ -160,7 +160,9 @@ class Steps:
         return self._step
 
     def _step(self, frame: FrameType, event: str, argument: object) -> Any:
-        if event == "opcode":
+        if event == "exception":  # a handler begins without a look at signals
+            self._is_behind[frame] = False
+        elif event == "opcode":
             if self._is_behind.get(frame):
                 self.ran += 1
                 if self.ran > self.left:

@@ -234,6 +234,15 @@ def test_a_registry_that_is_no_tls_is_an_error() -> None:
         client(url.replace("http", "https")).by_id(7)
 
 
+def test_what_the_caller_is_in_the_midst_of_is_no_reason_of_the_registrys() -> None:
+    with talker(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as url:
+        try:
+            raise KeyError("the caller's own")
+        except KeyError:
+            with pytest.raises(SchemaRegistryError, match="TLS"):
+                client(url.replace("http", "https")).by_id(7)
+
+
 def test_references_in_a_circle_are_refused(server: RegistryServer) -> None:
     server.add("a", '"int"', "AVRO", [("b", "b", 1)])
     server.add("b", '"long"', "AVRO", [("a", "a", 1)])

@@ -263,6 +263,8 @@ def _why(error: Exception) -> str:
 
     cause: BaseException = error
     for _ in range(5):
+        if not isinstance(cause, urllib3.exceptions.HTTPError):
+            break  # what it was raised amid may be the caller's own
         inner = getattr(cause, "reason", None)
         inner = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
         if inner is None:
