@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from tagwire import messages, records
+from tagwire.client import RebalanceListener
 from tagwire.client.config import FetchSettings
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.consume_settings import ConsumeSettings
@@ -178,3 +179,10 @@ class MemoryConsumer:
             raise error
         found: Result = result
         return found
+
+
+def subscribed(room: Room, listener: RebalanceListener | None = None, **options: Any) -> MemoryConsumer:
+    """A consumer of the room's topic."""
+    consumer = room.consumer(**options)
+    consumer.call(consumer.core.subscribe("t", None, listener))
+    return consumer

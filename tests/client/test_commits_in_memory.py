@@ -13,19 +13,13 @@ from tagwire.errors import CommitFailedError, Error, KafkaError
 from tagwire.partitions import TopicPartition
 
 from .fake_broker import Late
-from .memory_consumers import MemoryConsumer, Room
+from .memory_consumers import MemoryConsumer, Room, subscribed
 
 AT = TopicPartition("t", 0)
 PROTOCOLS = ({"assignors": "cooperative-sticky"}, {"protocol": "consumer"})
 both_protocols = pytest.mark.parametrize("protocol", PROTOCOLS, ids=["classic", "KIP-848"])
 
 Told = list[tuple[dict[TopicPartition, int], Exception | None]]
-
-
-def subscribed(room: Room, protocol: dict[str, Any], **options: Any) -> MemoryConsumer:
-    consumer = room.consumer(**protocol, **options)
-    consumer.call(consumer.core.subscribe("t", None, None))
-    return consumer
 
 
 def commit_later(consumer: MemoryConsumer, offsets: dict[TopicPartition, int]) -> Told:
@@ -97,12 +91,12 @@ def test_a_commit_that_waited_while_its_member_was_lost_does_not_take_the_next_o
 ) -> None:
     room = Room()
     room.fill(20)
-    consumer = subscribed(room, protocol, max_poll_interval=10.0)
+    consumer = subscribed(room, **protocol, max_poll_interval=10.0)
     consumer.drained(10)
     held = HeldUp(room, consumer)
     told = commit_later(consumer, {AT: 2})
     room.pass_time(11.0)  # the member has left
-    other = subscribed(room, protocol)
+    other = subscribed(room, **protocol)
     other.drained(10)
     other.call(other.core.commit({AT: 9}, 5.0))
     other.close()
@@ -123,12 +117,12 @@ def test_a_commit_that_waited_while_a_partition_went_to_another_member_is_not_of
     protocol: dict[str, Any],
 ) -> None:
     room = Room(2)
-    consumer = subscribed(room, protocol)
+    consumer = subscribed(room, **protocol)
     until(consumer, lambda: len(consumer.core.assignment) == 2)
     held = HeldUp(room, consumer)
     both = {TopicPartition("t", 0): 5, TopicPartition("t", 1): 5}
     told = commit_later(consumer, both)
-    other = subscribed(room, protocol)
+    other = subscribed(room, **protocol)
     while not other.core.assignment:
         consumer.poll(0.1)
         other.poll(0.1)
@@ -150,13 +144,13 @@ def test_an_automatic_commit_that_waited_leaves_out_what_was_lost(protocol: dict
     room = Room()
     room.fill(20)
     consumer = subscribed(
-        room, protocol, auto_commit=True, auto_commit_interval=1.0, max_poll_interval=10.0, max_poll_records=10
+        room, **protocol, auto_commit=True, auto_commit_interval=1.0, max_poll_interval=10.0, max_poll_records=10
     )
     consumer.drained(10)
     held = HeldUp(room, consumer)
     consumer.poll()
     room.pass_time(11.0)
-    other = subscribed(room, protocol)
+    other = subscribed(room, **protocol)
     other.drained(20)
     other.call(other.core.commit({AT: 15}, 5.0))
     other.close()
@@ -171,7 +165,7 @@ def test_an_automatic_commit_that_waited_leaves_out_what_was_lost(protocol: dict
 def test_an_automatic_commit_does_not_take_back_what_the_application_commits_itself(protocol: dict[str, Any]) -> None:
     room = Room()
     room.fill(20)
-    consumer = subscribed(room, protocol, auto_commit=True, auto_commit_interval=1.0, max_poll_records=10)
+    consumer = subscribed(room, **protocol, auto_commit=True, auto_commit_interval=1.0, max_poll_records=10)
     consumer.drained(20)  # and done with 10
     held = HeldUp(room, consumer, offset=20)
     room.pass_time(3.0)  # an automatic one is due meanwhile
@@ -185,7 +179,7 @@ def test_an_automatic_commit_does_not_take_back_what_the_application_commits_its
 def test_who_goes_back_has_less_committed_by_itself_than_before(protocol: dict[str, Any]) -> None:
     room = Room()
     room.fill(20)
-    consumer = subscribed(room, protocol, auto_commit=True, auto_commit_interval=1.0, max_poll_records=10)
+    consumer = subscribed(room, **protocol, auto_commit=True, auto_commit_interval=1.0, max_poll_records=10)
     consumer.drained(20)
     consumer.call(consumer.core.commit({AT: 20}, 5.0))
     consumer.call(consumer.core.seek(AT, 3))
@@ -200,7 +194,7 @@ def test_what_was_sent_before_somebody_went_back_does_not_count_as_committed_aft
 ) -> None:
     room = Room()
     room.fill(20)
-    consumer = subscribed(room, protocol, auto_commit=True, auto_commit_interval=1.0)
+    consumer = subscribed(room, **protocol, auto_commit=True, auto_commit_interval=1.0)
     consumer.drained(20)
     room.cluster.script("OffsetCommit", Late(2.0))
     if is_automatic:
@@ -218,7 +212,7 @@ def test_what_was_sent_before_somebody_went_back_does_not_count_as_committed_aft
 def test_a_commit_that_is_to_be_repeated_in_the_next_epoch_is_not_once_its_member_was_lost() -> None:
     room = Room()
     room.fill(20)
-    consumer = subscribed(room, {"protocol": "consumer"}, max_poll_interval=10.0)
+    consumer = subscribed(room, protocol="consumer", max_poll_interval=10.0)
     consumer.drained(10)
     room.cluster.script("OffsetCommit", *[lambda message: response(message, Error.STALE_MEMBER_EPOCH)] * 40)
     told = commit_later(consumer, {AT: 2})
@@ -241,7 +235,7 @@ def test_what_is_committed_by_hand_of_partitions_that_nobody_has_is_committed_wh
     protocol: dict[str, Any],
 ) -> None:
     room = Room()
-    consumer = subscribed(room, protocol)
+    consumer = subscribed(room, **protocol)
     until(consumer, lambda: consumer.core.assignment)
     consumer.call(consumer.core.commit({("t", 7): 3}, 5.0))
     assert room.committed == {TopicPartition("t", 7): 3}
@@ -263,7 +257,7 @@ def test_commits_of_who_assigns_by_hand_are_done_whatever_it_has_by_then() -> No
 @both_protocols
 def test_who_leaves_waits_for_the_commits_that_were_asked_for(protocol: dict[str, Any]) -> None:
     room = Room()
-    consumer = subscribed(room, protocol)
+    consumer = subscribed(room, **protocol)
     until(consumer, lambda: consumer.core.assignment)
     held = HeldUp(room, consumer)
     room.driver.after(5.0, held.release)
@@ -277,7 +271,7 @@ def test_who_leaves_waits_for_the_commits_that_were_asked_for(protocol: dict[str
 def test_a_commit_that_waits_longer_than_its_consumer_is_a_member_is_not_sent_as_nobodys() -> None:
     """Of a group without members the coordinator takes offsets from everybody."""
     room = Room()
-    consumer = subscribed(room, PROTOCOLS[0])
+    consumer = subscribed(room, **PROTOCOLS[0])
     until(consumer, lambda: consumer.core.assignment)
     held = HeldUp(room, consumer)
     commit_later(consumer, {AT: 2})
@@ -293,7 +287,7 @@ def test_a_member_that_was_lost_is_still_the_one_that_offsets_of_a_transaction_a
     protocol: dict[str, Any],
 ) -> None:
     room = Room()
-    consumer = subscribed(room, protocol, max_poll_interval=10.0)
+    consumer = subscribed(room, **protocol, max_poll_interval=10.0)
     until(consumer, lambda: consumer.core.assignment)
     member = consumer.core.group_metadata()
     assert member.generation > 0
@@ -323,7 +317,7 @@ def test_who_gets_a_partition_back_begins_where_its_commit_that_is_on_its_way_go
 ) -> None:
     room = Room()
     room.fill(20)
-    consumer = by_hand(room) if protocol is None else subscribed(room, protocol)
+    consumer = by_hand(room) if protocol is None else subscribed(room, **protocol)
     consumer.drained(20)
     room.cluster.script("OffsetCommit", *[lambda message: response(message, Error.COORDINATOR_LOAD_IN_PROGRESS)] * 3)
     told = commit_later(consumer, {AT: 20})
@@ -367,7 +361,7 @@ def test_commits_of_a_topic_that_is_gone_keep_nobody_waiting_and_one_that_broker
 ) -> None:
     room = Room()
     room.fill(3)
-    consumer = subscribed(room, protocol, auto_commit=True, auto_commit_interval=100)
+    consumer = subscribed(room, **protocol, auto_commit=True, auto_commit_interval=100)
     consumer.drained(3)
     began, until_known, asked = room.driver.now(), room.driver.now() + 1, [0.0]
 

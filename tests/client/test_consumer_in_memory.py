@@ -30,7 +30,7 @@ from .fake_broker import Close, Late
 from .fetch_refusals import fetch_error
 from .fetching_in_memory import Brokers
 from .logs import batch_of
-from .memory_consumers import MemoryConsumer, Room
+from .memory_consumers import MemoryConsumer, Room, subscribed
 
 AT = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
@@ -38,12 +38,6 @@ OTHER = TopicPartition("t", 1)
 
 def offsets(found: Sequence[Record]) -> list[int]:
     return [record.offset for record in found]
-
-
-def subscribed(room: Room, listener: RebalanceListener | None = None, **options: Any) -> MemoryConsumer:
-    consumer = room.consumer(**options)
-    consumer.call(consumer.core.subscribe("t", None, listener))
-    return consumer
 
 
 def test_what_was_given_before_the_last_poll_is_committed_automatically_and_nothing_beyond() -> None:

@@ -10,30 +10,28 @@ from typing import Any
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Consumer, OffsetAndMetadata, Producer, RebalanceListener
+from tagwire.client import Consumer, OffsetAndMetadata, Producer
 from tagwire.client.aio import AsyncConsumer
 from tagwire.client.consuming.consumer_core import ConsumerCore
 from tagwire.errors import ConfigError, ConsumerStateError
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 
-from .memory_consumers import MemoryConsumer, Room
+from .fake_broker import Late
+from .memory_consumers import MemoryConsumer, Room, subscribed
 
 AT = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
 
 
-def subscribed(room: Room, listener: RebalanceListener | None = None, **options: Any) -> MemoryConsumer:
-    options = {"auto_commit": True, "auto_commit_interval": 5.0, "auto_offset_store": False, **options}
-    consumer = room.consumer(**options)
-    consumer.call(consumer.core.subscribe("t", None, listener))
-    return consumer
+def storing(room: Room, **options: Any) -> MemoryConsumer:
+    return subscribed(room, **{"auto_commit": True, "auto_offset_store": False, **options})
 
 
 def test_what_was_given_is_not_committed_until_it_is_stored() -> None:
     room = Room()
     room.fill(30)
-    consumer = subscribed(room, max_poll_records=10)
+    consumer = storing(room, max_poll_records=10)
     given = consumer.drained(20)
     consumer.poll()
     room.pass_time(60)
@@ -50,10 +48,10 @@ def test_partitions_that_go_are_committed_as_they_were_stored() -> None:
     room = Room(2)
     room.fill(10)
     room.fill(10, 1)
-    first = subscribed(room, protocol="consumer", auto_commit_interval=3600.0)
+    first = storing(room, protocol="consumer", auto_commit_interval=3600.0)
     first.drained(20)
     first.core.store_offsets({AT: 3, OTHER: OffsetAndMetadata(7, metadata="half")})
-    second = subscribed(room, protocol="consumer")
+    second = storing(room, protocol="consumer")
     for _ in range(100):
         first.poll(0.1)
         second.poll(0.1)
@@ -70,7 +68,7 @@ def test_partitions_that_go_are_committed_as_they_were_stored() -> None:
 def test_a_commit_without_offsets_is_of_what_is_stored(how: str) -> None:
     room = Room(2)
     room.fill(10)
-    consumer = subscribed(room, auto_commit=False)
+    consumer = storing(room, auto_commit=False)
     consumer.drained(10)
 
     def commit(core: ConsumerCore) -> None:
@@ -87,7 +85,7 @@ def test_a_commit_without_offsets_is_of_what_is_stored(how: str) -> None:
 def test_what_is_committed_by_hand_beyond_what_is_stored_stays() -> None:
     room = Room()
     room.fill(10)
-    consumer = subscribed(room)
+    consumer = storing(room)
     consumer.drained(10)
     consumer.call(consumer.core.commit({AT: 9}, None))
     consumer.core.store_offsets({AT: 4})
@@ -95,10 +93,31 @@ def test_what_is_committed_by_hand_beyond_what_is_stored_stays() -> None:
     assert room.committed == {AT: 9}
 
 
+def test_what_is_stored_late_of_records_that_another_has_had_since_takes_no_offset_back() -> None:
+    room = Room()
+    room.fill(20)
+    room.offsets.committed["g"] = {AT: 9}  # by who had the partition meanwhile
+    room.cluster.script("OffsetFetch", Late(3.0))
+    consumer = storing(room, auto_commit_interval=0.1)
+    while not consumer.core.assignment:
+        consumer.poll(0.01)
+    consumer.core.store_offsets({AT: 2})  # of records that were given when it was ours before
+    room.pass_time(1)
+    consumer.call(consumer.core.commit(None, None))
+    assert room.committed == {AT: 9}
+    assert consumer.drained(1)[0].offset == 9
+    room.pass_time(1)
+    consumer.call(consumer.core.commit(None, None))
+    assert room.committed == {AT: 9}
+    consumer.core.store_offsets({AT: 11})
+    room.pass_time(1)
+    assert room.committed == {AT: 11}
+
+
 def test_who_goes_back_stores_less_again() -> None:
     room = Room()
     room.fill(10)
-    consumer = subscribed(room)
+    consumer = storing(room)
     consumer.core.store_offsets(consumer.drained(10))
     room.pass_time(10)
     assert room.committed == {AT: 10}
@@ -112,7 +131,7 @@ def test_of_each_partition_the_last_record_is_stored_in_whatever_order_they_are_
     room = Room(2)
     room.fill(5)
     room.fill(3, 1)
-    consumer = subscribed(room)
+    consumer = storing(room)
     consumer.core.store_offsets(sorted(consumer.drained(8), key=lambda record: record.offset, reverse=True))
     room.pass_time(60)
     assert room.committed == {AT: 5, OTHER: 3}
@@ -131,7 +150,7 @@ def test_of_each_partition_the_last_record_is_stored_in_whatever_order_they_are_
 def test_what_cannot_be_stored_is_refused_and_nothing_of_it_is_stored(done: Any, error: type[Exception]) -> None:
     room = Room()
     room.fill(5)
-    consumer = subscribed(room)
+    consumer = storing(room)
     consumer.drained(5)
     with pytest.raises(error):
         consumer.core.store_offsets(done)

@@ -13,6 +13,8 @@ from tagwire.rpc.addresses import address_text
 
 NO_NODE: Final = -1
 NO_TOPIC_ID: Final = UUID(int=0)
+SHORTEST_REFRESH_INTERVAL: Final = 0.1
+"""Seconds between two looks at metadata whatever the settings say. Source: retry.backoff.ms of Kafka's Metadata."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,9 @@ SLIPS_OF_THE_CLIENT = (
         "commits-one-too-few",
         (
             Edit(
-                "tagwire.client.consuming.pending_commit:AutomaticCommit._done",
-                "OffsetAndMetadata(*one.consumed)",
-                "OffsetAndMetadata(max(one.consumed.offset - 1, 0), one.consumed.leader_epoch)",
+                "tagwire.client.consuming.pending_commit:AutomaticCommit.offsets",
+                "partition: OffsetAndMetadata(*one.consumed)",
+                "partition: OffsetAndMetadata(max(one.consumed.offset - 1, 0), one.consumed.leader_epoch)",
             ),
         ),
         "an automatic commit leaves out the record that was given last: it is given again after a rebalance",

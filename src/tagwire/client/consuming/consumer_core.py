@@ -444,10 +444,7 @@ class ConsumerCore:
 
     def _done_with(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What a commit without offsets commits."""
-        if self._settings.consume.auto_offset_store:
-            return self._positions()
-        assigned = self.work.subscription.assigned
-        return {partition: one.stored for partition, one in assigned.items() if one.stored is not None}
+        return self._positions() if self._settings.consume.auto_offset_store else self.work.subscription.stored()
 
     async def committed(self, partitions: object, timeout: float | None) -> dict[TopicPartition, OffsetAndMetadata]:
         """As `Consumer.committed`."""

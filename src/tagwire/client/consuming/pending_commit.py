@@ -99,17 +99,13 @@ class AutomaticCommit:
     @property
     def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """What there is to commit now."""
-        done = {partition: self._done(one) for partition, one in self._subscription.assigned.items() if not one.is_lost}
-        return {
-            partition: offset
-            for partition, offset in done.items()
-            if offset is not None and not self._subscription.assigned[partition].has_committed(offset.offset)
-        }
-
-    def _done(self, one: AssignedPartition) -> OffsetAndMetadata | None:
         if self._is_stored:
-            return one.stored
-        return None if one.consumed is None else OffsetAndMetadata(*one.consumed)
+            return self._subscription.stored()
+        return {
+            partition: OffsetAndMetadata(*one.consumed)
+            for partition, one in self._subscription.assigned.items()
+            if one.consumed is not None and not one.is_lost and not one.has_committed(one.consumed.offset)
+        }
 
     def owned(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """`offsets`, which are about to be sent."""

@@ -155,6 +155,18 @@ class SubscriptionState:
         gone = set(partitions)
         self.assigned = {partition: one for partition, one in self.assigned.items() if partition not in gone}
 
+    def stored(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the application has stored and is not committed. Before it is known where a partition begins nothing of
+        it counts: it would be of records that were given when it was assigned before."""
+        return {
+            partition: one.stored
+            for partition, one in self.assigned.items()
+            if one.stored is not None
+            and one.fetch_position.given.offset != UNKNOWN
+            and not one.is_lost
+            and not one.has_committed(one.stored.offset)
+        }
+
     def require(self, partition: TopicPartition) -> AssignedPartition:
         """What is known of an assigned partition. Raises KeyError for one that is not assigned."""
         found = self.assigned.get(partition)

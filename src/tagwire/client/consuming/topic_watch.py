@@ -12,13 +12,10 @@ from typing import Final
 from tagwire.client.consuming.assignors.assignor import TopicRacks, topic_racks
 from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.consuming.missing_topics import MISSING_TOPIC_INTERVAL, MissingTopics
-from tagwire.client.metadata import ClusterMetadata
+from tagwire.client.metadata import SHORTEST_REFRESH_INTERVAL, ClusterMetadata
 from tagwire.client.network_client import NetworkClient
 from tagwire.errors import ConfigError, Error, KafkaError
 from tagwire.partitions import TopicPartition
-
-_SHORTEST_INTERVAL: Final = 0.1
-"""Seconds between two looks at metadata whatever the settings say. Source: retry.backoff.ms of Kafka's Metadata."""
 
 # What is said of a topic that stays so until somebody changes the cluster. Source: Kafka's Metadata.
 _REFUSALS: Final = (Error.TOPIC_AUTHORIZATION_FAILED, Error.INVALID_TOPIC_EXCEPTION)
@@ -146,7 +143,7 @@ class TopicWatch:
         }
         names = self.topics | self._group_topics
         self._missing.note(cluster, names)
-        wait = max(self._settings.metadata_max_age, _SHORTEST_INTERVAL)
+        wait = max(self._settings.metadata_max_age, SHORTEST_REFRESH_INTERVAL)
         if any(name not in self._known for name in names):
             wait = min(wait, MISSING_TOPIC_INTERVAL)
         self.refresh_at = self._network.now() + wait

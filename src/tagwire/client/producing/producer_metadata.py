@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tagwire.client.config import ProduceSettings
-from tagwire.client.metadata import PartitionMetadata, TopicMetadata
+from tagwire.client.metadata import SHORTEST_REFRESH_INTERVAL, PartitionMetadata, TopicMetadata
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.producing.partitioner import TopicPartitioner
 from tagwire.client.producing.partitioners import deciding
+from tagwire.client.retry import LONGEST_PAUSE
 from tagwire.errors import TagwireError
-
-_SHORTEST_INTERVAL: Final = 0.1
-"""Seconds between two requests for all topics whatever the settings say. Source: retry.backoff.ms of Kafka's
-Metadata."""
-
-_LONGEST_RETRY: Final = 1.0
-"""Seconds after which they are requested again where that failed. Source: retry.backoff.max.ms of Kafka's Metadata."""
 
 
 class ProducerMetadata:
@@ -66,7 +58,7 @@ class ProducerMetadata:
     async def refresh(self) -> None:
         """Requests the partitions of all topics again, but for those that are not used any more; what is known of them
         is used meanwhile. Raises as `NetworkClient.refresh`."""
-        now, max_age = self._network.now(), max(self._settings.metadata_max_age, _SHORTEST_INTERVAL)
+        now, max_age = self._network.now(), max(self._settings.metadata_max_age, SHORTEST_REFRESH_INTERVAL)
         self._next_refresh = now + max_age
         idle = [name for name, used_at in self._used_at.items() if now - used_at >= self._settings.metadata_max_idle]
         for name in idle:
@@ -78,7 +70,7 @@ class ProducerMetadata:
             try:
                 await self._network.refresh(names, self._network.deadline())
             except TagwireError:
-                self._next_refresh = self._network.now() + min(max_age, _LONGEST_RETRY)
+                self._next_refresh = self._network.now() + min(max_age, LONGEST_PAUSE)
                 raise
         for name in self._known.keys() & names:
             known = self._network.known_topic(name)
