@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from tests.simulation.workload.narrow_moments import DECIDED, power_amid
-from tests.simulation.workload.plan_parts import numbered_topic, small_cluster, steady_producer
+from tests.simulation.workload.plan_parts import numbered_topic, one_of, small_cluster, steady_producer
 from tests.simulation.workload.planned_actors import group, sinks, transactions
 from tests.simulation.workload.scenes import after, late_and_gone, unanswered
 from tests.simulation.workload.stage import Spec
@@ -28,13 +28,7 @@ SELDOM: Final = {"SYNC_EVERY_S": 3.0, "RECOVERY_POINTS_EVERY_S": 10.0}
 
 def encounters(seed: int) -> Spec | None:
     """What such a world has instead of what the seed's plan would have; None for most seeds."""
-    random = Random(f"encounters/{seed}")
-    if random.random() >= SHARE:
-        return None
-    drawn: Spec = {"duration": round(random.uniform(8, 12), 1), "cluster": small_cluster(random), "last": []}
-    drawn |= random.choice(ROOMS)(random, drawn["duration"])
-    drawn["nemesis"].sort(key=lambda step: step["at"])
-    return drawn
+    return one_of(f"encounters/{seed}", SHARE, ROOMS)
 
 
 # Drivers ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from tests.simulation.workload.encounters import SELDOM, members_of, owners_of, sunk
-from tests.simulation.workload.plan_parts import numbered_topic, small_cluster, steady_producer
+from tests.simulation.workload.plan_parts import numbered_topic, one_of, small_cluster, steady_producer
 from tests.simulation.workload.spark_driver import IS_TO_FENCE
 from tests.simulation.workload.stage import Spec
 
@@ -20,13 +20,7 @@ SHARE: Final = 0.03
 
 def late_wakers(seed: int) -> Spec | None:
     """What such a world has instead of what the seed's plan would have; None for most seeds."""
-    random = Random(f"late wakers/{seed}")
-    if random.random() >= SHARE:
-        return None
-    drawn: Spec = {"duration": round(random.uniform(8, 12), 1), "cluster": small_cluster(random), "last": []}
-    drawn |= random.choice(ROOMS)(random, drawn["duration"])
-    drawn["nemesis"].sort(key=lambda step: step["at"])
-    return drawn
+    return one_of(f"late wakers/{seed}", SHARE, ROOMS)
 
 
 def passed_by(random: Random, duration: float) -> Spec:

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Sequence
 from random import Random
 
 from tests.simulation.workload.fault_draws import UPON
 from tests.simulation.workload.planned_actors import producer
 from tests.simulation.workload.stage import Spec
+
+
+def one_of(name: str, share: float, rooms: Sequence[Callable[[Random, float], Spec]]) -> Spec | None:
+    """What a world of one of these rooms has, of `share` of all names; None for the others.
+
+    Args:
+        name: of kind and seed.
+        rooms: each is given how many seconds its world lasts, and may give more.
+    """
+    random = Random(name)
+    if random.random() >= share:
+        return None
+    drawn: Spec = {"duration": round(random.uniform(8, 12), 1), "cluster": small_cluster(random), "last": []}
+    drawn |= random.choice(rooms)(random, drawn["duration"])
+    drawn["nemesis"].sort(key=lambda step: step["at"])
+    return drawn
 
 
 def small_cluster(random: Random) -> Spec:
