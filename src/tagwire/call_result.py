@@ -48,12 +48,13 @@ class CallResult(Generic[Result]):
         return self.is_settled
 
     def result(self) -> Result:
-        """What it gives. Raises what it raises; it is settled."""
-        if self._error is not None:
+        """What it gives, once it is settled. Raises what it raises; to be asked once."""
+        error, self._error = self._error, None
+        if error is not None:
             try:
-                raise self._error
+                raise error
             finally:
-                self = None  # type: ignore[assignment]  # else the error, by its traceback, would keep itself
+                del error  # which its traceback would keep alive, and it the traceback
         return self._value  # type: ignore[return-value]
 
     def _settle(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 
@@ -15,7 +16,6 @@ from tagwire.broker.network.server import Server
 from tagwire.broker.registry import load_handlers
 from tagwire.broker.settings import Settings
 from tagwire.broker.telemetry.status import serving_status
-from tagwire.call_result import CallResult
 
 IDLE_S = 1.0
 """How long after its start a broker loads the handlers that no client has asked for yet."""
@@ -54,18 +54,19 @@ def serve_cluster(cluster: Cluster, on_ready: Callable[[dict[int, list[str]]], N
     """
     _allow_many_files()
     # Not an Event: this thread may be about to wait for it when a signal comes, and hold what setting it takes.
-    stopping: CallResult[None] = CallResult()
+    running = threading.Lock()
+    running.acquire()
 
     def stop(*_: object) -> None:
-        if not stopping.is_settled:
-            stopping.give(None)
+        with suppress(RuntimeError):  # another signal has released it
+            running.release()
 
     for number in _ending_signals():
         signal.signal(number, stop)
     with cluster:
         on_ready({node_id: node.addresses for node_id, node in cluster.nodes.items()})
         keep_freed_memory()
-        stopping.wait()
+        running.acquire()
 
 
 def _ending_signals() -> list[signal.Signals]:

@@ -40,15 +40,14 @@ class _Waiter:
     """A caller who waits until something is there.
 
     Attributes:
-        is_ready: whether it is. lock: taken by the caller; who finds that it is there releases it.
+        is_ready: whether it is. found: given by who finds that it is there.
     """
 
-    __slots__ = ("is_ready", "lock")
+    __slots__ = ("found", "is_ready")
 
     def __init__(self, is_ready: Callable[[], bool]) -> None:
         self.is_ready = is_ready
-        self.lock = threading.Lock()
-        self.lock.acquire()
+        self.found: CallResult[None] = CallResult()
 
 
 class CoreThread:
@@ -136,7 +135,7 @@ class CoreThread:
             if self._stopping:
                 raise self._closed()
             if not is_ready():
-                waiter.lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), _LONGEST_WAIT))
+                waiter.found.wait(min(until - time.monotonic(), _LONGEST_WAIT))
         finally:
             self._waiters.pop(waiter, None)
 
@@ -200,7 +199,7 @@ class CoreThread:
     def _let_go(self, waiter: _Waiter) -> None:
         if waiter in self._waiters:
             self._waiters.pop(waiter, None)
-            waiter.lock.release()
+            waiter.found.give(None)
 
     def _begin_calls(self) -> None:
         for function, called in self._waiting_calls():

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from tagwire.call_result import CallResult
 from tagwire.client import process
 from tagwire.client.producing.producer_batch import News
 
@@ -45,7 +46,7 @@ class BatchCompletion:
             waiting = list(self._waiting)  # at once: some of them may give up meanwhile
             self._waiting.clear()
             for news in waiting:
-                news.come()
+                news.come.give(None)
 
     def forget(self, news: BlockingNews) -> None:
         """Nobody waits for these any more."""
@@ -53,18 +54,17 @@ class BatchCompletion:
 
 
 class BlockingNews:
-    """What one thread waits for."""
+    """What one thread waits for.
 
-    __slots__ = ("_completion", "_lock")
+    Attributes:
+        come: given when they have.
+    """
+
+    __slots__ = ("_completion", "come")
 
     def __init__(self, completion: BatchCompletion) -> None:
         self._completion = completion
-        self._lock = threading.Lock()
-        self._lock.acquire()
-
-    def come(self) -> None:
-        """Lets the thread go on. Called once."""
-        self._lock.release()
+        self.come: CallResult[None] = CallResult()
 
     async def wait(self, until: float) -> None:
         """Blocks until they come, or until a time (`time.monotonic` seconds).
@@ -74,6 +74,6 @@ class BlockingNews:
         """
         try:
             self._completion.require_waitable()
-            self._lock.acquire(timeout=min(max(until - time.monotonic(), 0.0), threading.TIMEOUT_MAX))
+            self.come.wait(until - time.monotonic())
         finally:
             self._completion.forget(self)

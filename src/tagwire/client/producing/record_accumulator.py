@@ -181,8 +181,8 @@ class RecordAccumulator(Generic[RecordDelivery]):
             finally:
                 with self.completion.held():
                     self.on_room(self._now() - began, self.has_room(size, claim))
-        if self.refusal is not None:
-            raise afresh(self.refusal)
+        if (refusal := self.refusal) is not None:
+            raise afresh(refusal)
 
     def _waits(self, size: int, claim: Claim | None) -> bool:
         return self.refusal is None and not self.has_room(size, claim)
