@@ -364,6 +364,10 @@ def test_groups_are_limited(tmp_path, connect):
 class Held:
     def __init__(self):
         self.closed = self.told = False
+        self.now = (0, 0)
+
+    def held(self):
+        return self.now
 
     def hang_up(self):
         self.closed = True
@@ -372,14 +376,19 @@ class Held:
         self.told = True
 
 
+def hold(room, held, slow, busy):
+    held.now = slow, busy
+    room.hold(held, slow, busy)
+
+
 def test_when_all_room_is_taken_the_slowest_goes_and_the_busy_stay():
     room = MemoryBudget(10 * MIB)
     slow, slower, busy = Held(), Held(), Held()
-    room.hold(busy, 0, 6 * MIB)
-    room.hold(slow, MIB, 0)
-    room.hold(slower, 2 * MIB, 0)
+    hold(room, busy, 0, 6 * MIB)
+    hold(room, slow, MIB, 0)
+    hold(room, slower, 2 * MIB, 0)
     assert not room.is_full_for(busy)
-    room.hold(slow, 3 * MIB, 0)
+    hold(room, slow, 3 * MIB, 0)
     assert (slow.closed, slower.closed, busy.closed) == (True, False, False)
     assert room.taken == 8 * MIB
 
@@ -387,25 +396,41 @@ def test_when_all_room_is_taken_the_slowest_goes_and_the_busy_stay():
 def test_many_that_are_slow_with_little_each_go_where_nobody_else_would_make_room():
     room = MemoryBudget(MIB)
     slow, busy = [Held() for _ in range(40)], Held()
-    room.hold(busy, 0, MIB)
+    hold(room, busy, 0, MIB)
     for each in slow[:26]:
-        room.hold(each, 40_000, 0)
+        hold(room, each, 40_000, 0)
     assert not any(each.closed for each in (*slow, busy))  # who is busy makes room, and then it is enough
     for each in slow[26:]:
-        room.hold(each, 40_000, 0)
+        hold(room, each, 40_000, 0)
     assert sum(each.closed for each in slow) == 14
-    room.hold(busy, 0, 0)
+    hold(room, busy, 0, 0)
     assert room.taken == 26 * 40_000
     assert not room.is_full_for(busy)
+
+
+def test_whose_client_has_read_meanwhile_is_not_closed_for_what_it_held():
+    room = MemoryBudget(10 * MIB)
+    idle, slow, busy = Held(), Held(), Held()
+    hold(room, idle, 6 * MIB, 0)
+    hold(room, slow, 3 * MIB, 0)
+    idle.now = 0, 0  # nobody tells
+    hold(room, busy, 0, 6 * MIB)
+    assert (idle.closed, slow.closed, busy.closed) == (False, False, False)
+    assert room.taken == 9 * MIB
+    slow.now = MIB, 0
+    assert room.recount() == room.taken == 7 * MIB
+    room.leave(slow)
+    room.leave(busy)
+    assert room.taken == 0
 
 
 def test_who_is_busy_waits_until_there_is_room_and_is_told():
     room = MemoryBudget(MIB)
     one, other = Held(), Held()
-    room.hold(one, 0, MIB)
-    room.hold(other, 0, 1)
+    hold(room, one, 0, MIB)
+    hold(room, other, 0, 1)
     assert room.is_full_for(other)
-    room.hold(one, 0, 10)
+    hold(room, one, 0, 10)
     assert (other.told, other.closed, one.closed, room.taken) == (True, False, False, 11)
     room.leave(one)
     room.leave(other)

@@ -254,7 +254,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             else:
                 self._transport.pause_reading()
 
-    def _count_memory(self) -> None:
+    def held(self) -> tuple[int, int]:
+        """As `tagwire.broker.network.memory_budget.Holder`."""
         for_others = sum(_size(begun.request) for begun in self._begun if begun.waits)
         slow = self._rpc.unfinished_bytes + self._transport.get_write_buffer_size() + for_others
         busy = self._begun_bytes - for_others
@@ -262,7 +263,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             busy += self._waiting_bytes
         else:  # it waits for its quota, which others must not
             slow += self._waiting_bytes
-        self._budget.hold(self, slow, busy)
+        return slow, busy
+
+    def _count_memory(self) -> None:
+        self._budget.hold(self, *self.held())
 
     def _take_request(self) -> bool:
         try:

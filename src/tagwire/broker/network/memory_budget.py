@@ -28,6 +28,9 @@ WORTH_CLOSING_BYTES = 64 << 10
 class Holder(Protocol):
     """A connection, as far as memory goes."""
 
+    def held(self) -> tuple[int, int]:
+        """What it holds now, as `MemoryBudget.hold` has it: less than it said last where its client has read since."""
+
     def hang_up(self) -> None: ...
 
     def memory_is_free(self) -> None: ...
@@ -50,6 +53,22 @@ class MemoryBudget:
     def hold(self, holder: Holder, slow: int, busy: int) -> None:
         """Note what a connection holds: `slow` bytes that wait for its client or others, `busy` ones that wait for the
         broker."""
+        self._note(holder, slow, busy)
+        while self.taken > self._most and self._close_the_slowest():
+            pass
+        if self.taken <= self._most and self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            for other in waiting:
+                other.memory_is_free()
+
+    def recount(self) -> int:
+        """How many bytes are held now, asking those that hold any: nobody is told when a client reads the last of a
+        response."""
+        for holder in list(self._held):
+            self._note(holder, *holder.held())
+        return self.taken
+
+    def _note(self, holder: Holder, slow: int, busy: int) -> None:
         slow_before, busy_before = self._held.get(holder, (0, 0))
         if slow or busy:
             self._held[holder] = slow, busy
@@ -57,12 +76,6 @@ class MemoryBudget:
             self._held.pop(holder, None)
         self._slow += slow - slow_before
         self.taken += slow + busy - slow_before - busy_before
-        while self.taken > self._most and self._close_the_slowest():
-            pass
-        if self.taken <= self._most and self._waiting:
-            waiting, self._waiting = self._waiting, {}
-            for other in waiting:
-                other.memory_is_free()
 
     def is_full_for(self, holder: Holder) -> bool:
         """Whether a connection has to stop reading; it is told when it may go on."""
@@ -81,9 +94,14 @@ class MemoryBudget:
         self.hold(holder, 0, 0)
 
     def _close_the_slowest(self) -> bool:
+        """Whether there is more room than before, or it is known better who holds what."""
         holder, (slow, _) = max(self._held.items(), key=lambda item: item[1][0], default=(None, (0, 0)))
         if holder is None or (slow < WORTH_CLOSING_BYTES and self._slow <= self._most):
             return False  # who is busy makes room
+        now = holder.held()
+        if now != self._held[holder]:
+            self._note(holder, *now)
+            return True  # its client has read meanwhile
         logger.warning("the connections hold %d bytes: the one that is slowest, with %d, is closed", self.taken, slow)
         self.taken -= sum(self._held.pop(holder))
         self._slow -= slow

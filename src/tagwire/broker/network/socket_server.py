@@ -100,7 +100,7 @@ class SocketServer:
         clients = Counter(connection.session.client_host for connection in self._connections)
         return {
             "open": len(self._connections),
-            "held_bytes": self._budget.taken,
+            "held_bytes": self._budget.recount(),
             "by_address": dict(clients.most_common(ADDRESSES_TOLD)),
         }
 
