@@ -54,7 +54,10 @@ def test_what_was_given_before_the_last_poll_is_committed_automatically_and_noth
     assert room.committed == {AT: 20}
 
 
-def test_a_topic_that_no_broker_names_keeps_nothing_from_being_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("comes", ["at once", "late"])
+def test_a_topic_that_no_broker_names_keeps_nothing_from_being_committed(
+    comes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     room = Room()
     room.cluster.topic("nameless")
     nameless, described = room.cluster.ids["nameless"], room.cluster._Metadata
@@ -72,7 +75,25 @@ def test_a_topic_that_no_broker_names_keeps_nothing_from_being_committed(monkeyp
     consumer.call(consumer.core.subscribe(["t", "nameless"], None, None))
     assert offsets(consumer.drained(10)) == [*range(10)]
     consumer.poll()
-    room.pass_time(60)
+    if comes == "late":  # as behind a Fetch: the member waits for the name nearly all of the time
+        room.cluster.script("Metadata", *[Late(29.0)] * 20)
+    room.pass_time(25)
+    assert room.committed == {AT: 10}
+
+
+def test_an_automatic_commit_that_is_due_amid_a_rebalance_is_made_right_after_it() -> None:
+    room = Room()
+    room.fill(10)
+    consumer = subscribed(room, auto_commit=True, auto_commit_interval=100.0, assignors="cooperative-sticky")
+    assert offsets(consumer.drained(10)) == [*range(10)]
+    consumer.poll()
+    room.pass_time(95)
+    room.cluster.script("JoinGroup", *[Close()] * 20)
+    consumer.call(consumer.core.rejoin("a test"))
+    room.pass_time(10)
+    assert room.committed == {}
+    room.pass_time(20)
+    assert len(room.cluster.requests("JoinGroup")) > 20
     assert room.committed == {AT: 10}
 
 

@@ -21,7 +21,7 @@ from tagwire.errors import (
 )
 from tagwire.partitions import TopicPartition
 
-from .fake_broker import Close, FakeCluster, Silence
+from .fake_broker import Close, FakeCluster, Late, Silence
 from .fake_groups import ALL, FakeGroups
 from .group_members import Handler, Members, partitions
 from .memory_network import MemoryDriver
@@ -223,6 +223,22 @@ def test_what_was_assigned_and_taken_back_before_its_name_was_known_is_said_to_b
     scene.members.pass_time(6)
     told = [owned(each) for each in scene.heartbeats[said:] if owned(each) is not None]
     assert told == [{scene.cluster.ids["t"]: [0, 1, 2, 3]}]
+
+
+def test_what_is_taken_back_while_its_name_is_asked_for_is_not_taken(scene: ConsumerScene) -> None:
+    _, handler = scene.member(("t", "later"))
+    scene.until(lambda: handler.owned == ALL)
+    scene.members.pass_time(2)
+    scene.cluster.topic("later")
+    scene.coordinator.ids = dict(scene.cluster.ids)
+    scene.cluster.script("Metadata", *[Late(12.0)] * 2)
+    scene.coordinator.target = ALL | partitions("later", 0)
+    scene.members.pass_time(6)
+    assert any(topic.topic_id == scene.cluster.ids["later"] for topic in scene.cluster.requests("Metadata")[-1].topics)
+    scene.coordinator.target = set(ALL)
+    scene.members.pass_time(30)
+    assert handler.owned == ALL
+    assert partitions("later", 0) not in [changed for _, changed in handler.events]
 
 
 def test_partitions_that_the_user_has_not_heard_of_yet_are_said_to_be_owned_after_an_error(

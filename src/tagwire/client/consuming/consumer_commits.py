@@ -17,7 +17,7 @@ from tagwire.client.consuming.membership import Membership
 from tagwire.client.consuming.pending_commit import AutomaticCommit, PendingCommit
 from tagwire.client.consuming.subscription_state import SubscriptionState
 from tagwire.client.network_client import NetworkClient
-from tagwire.client.scheduling import Tasks, sleep
+from tagwire.client.scheduling import NEVER, Tasks, Wait, sleep
 from tagwire.client.topic_expansion import partitions_of
 from tagwire.errors import ConsumerStateError, TagwireError
 from tagwire.partitions import TopicPartition
@@ -119,13 +119,15 @@ class ConsumerCommits:
         interval = max(self._settings.consume.auto_commit_interval, _SHORTEST_INTERVAL)
         while True:
             await sleep(self._network.now() + interval)
-            membership = self._membership()
-            if membership is not None and membership.is_rebalancing:
-                continue  # what is revoked is committed by then, and the rest can be after it
+            await Wait(self._is_settled, NEVER)  # what is revoked is committed by then, and the rest can be after it
             try:
                 await self.commit_consumed(self._network.deadline())
             except TagwireError as error:
                 logger.warning("offsets were not committed automatically: %s", error)
+
+    def _is_settled(self) -> bool:
+        membership = self._membership()
+        return membership is None or not membership.is_rebalancing
 
     async def settled(self, partitions: Set[TopicPartition], deadline: float) -> None:
         """Waits until what was to be committed of these before is. Raises RequestTimeoutError."""

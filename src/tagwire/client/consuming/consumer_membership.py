@@ -361,9 +361,9 @@ class ConsumerMembership:
     async def _reconcile(self) -> bool:
         """Goes from what is owned to what is assigned. Whether that is all of it: topics whose names no broker tells
         yet are left for later, as Kafka's client leaves them."""
-        joined, self._is_reconciling = self._joined, True
+        joined = self._joined
         try:
-            return await self._take_target(self._target or {})
+            return await self._take_target(self._target)
         finally:
             self._is_reconciling = False
             if joined is self._joined:
@@ -377,10 +377,12 @@ class ConsumerMembership:
             self._fields.owned_unsaid()
             self._heartbeat_at = self._network.now()
 
-    async def _take_target(self, target: PartitionsById) -> bool:
-        joined = self._joined
+    async def _take_target(self, assignment: PartitionsById | None) -> bool:
+        joined, target = self._joined, assignment or {}
         if unknown := target.keys() - self._names.known.keys():
             await self._names.resolve(unknown, self._network.deadline())
+            if self._target is not assignment:
+                return True  # what is assigned by now is for another round
         resolved = {topic_id: indexes for topic_id, indexes in target.items() if topic_id in self._names.known}
         if joined is not self._joined or (resolved == self._current and resolved != target):
             return False
