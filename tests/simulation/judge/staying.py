@@ -164,6 +164,7 @@ def taken_over(facts: Facts) -> Iterator[Anomaly]:
     for holding in holdings(facts):
         by_place.setdefault((holding.group, holding.place), []).append(holding)
     wanted = wanted_by(facts.operations.of("subscribe"), {topic for _, (topic, _) in by_place})
+    gone = {group: _gone_unserved(facts, group) for group, _ in by_place}
     for (group, (topic, partition)), held in by_place.items():
         if facts.topic(topic).deletes:
             continue
@@ -174,11 +175,15 @@ def taken_over(facts: Facts) -> Iterator[Anomaly]:
             until = min(later, default=facts.end)
             if until - since <= facts.bounds.takeover or facts.troubled(since - facts.bounds.undisturbed, until):
                 continue
+            held_up = since
+            for at in gone[group]:
+                if held_up < at <= held_up + facts.bounds.takeover:
+                    held_up = at
             present = [
                 (process, *span)
                 for (name, process), ended in polls.items()
                 if name == group and topic in wanted.get(process, ())
-                for span in _stays(facts, group, process, since, until)
+                for span in _stays(facts, group, process, held_up, until)
                 if _polls(ended, *span)
             ]
             if not present or any(facts.was_late(*of) for of in present):
@@ -186,6 +191,19 @@ def taken_over(facts: Facts) -> Iterator[Anomaly]:
             where, waited = f"{topic}-{partition}", f"{facts.bounds.takeover:g} s"
             what = f"{where} is nobody's of {group} for {waited}, and {present[0][0]} polls"
             yield anomaly("unowned", what, before.given)
+
+
+def _gone_unserved(facts: Facts, group: str) -> list[float]:
+    """When static members went that had nothing yet. Nobody is told, and a rebalance that is under way waits for one,
+    as for what it assigns where it leads, until its session is over or it is there again."""
+    joins = [each for each in facts.operations.of("subscribe") if each.value.get("group") == group]
+    static = {each.process for each in joins if each.value.get("instance_id")}
+    held = [each for each in holdings(facts) if each.group == group]
+    return [
+        close.began for close in facts.operations.of("close")
+        if close.process in static and close.value.get("group") == group
+        and not any(each.process == close.process and each.given.at < close.began <= each.ended for each in held)
+    ]  # fmt: skip
 
 
 def _stays(facts: Facts, group: str, process: str, since: float, until: float) -> Iterator[tuple[float, float]]:

@@ -3,8 +3,9 @@
 from tests.simulation.stories.telling import innocent, planted
 
 
-def _automatic(story, process="c", auto_commit=True):
+def _automatic(story, process="c", auto_commit=True, **others):
     told = {"group": "g", "topics": ["t"], "protocol": "classic", "isolation": "read_committed", "reset": "earliest"}
+    told |= others
     story.call(process, "subscribe", session_timeout=6.0, max_poll_interval=8.0, auto_commit=auto_commit, **told)
 
 
@@ -79,7 +80,7 @@ def _a_member_loses_what_it_had_while_something_is_wrong(story):
     story.assign("c", 1, f="lost")
 
 
-def _left(story, back=20.0, *, fault=False, every=1.0, renewed=()):
+def _left(story, back=20.0, *, fault=False, every=1.0, renewed=(), closes=("", 0.0)):
     for process in ("c", "d"):
         _automatic(story, process)
     story.assign("c", 1)
@@ -89,7 +90,10 @@ def _left(story, back=20.0, *, fault=False, every=1.0, renewed=()):
     story.assign("c", 1, f="revoke")
     waited = 0.0
     while waited < back:
-        story.wait(every)
+        if waited == closes[1] and closes[0]:
+            story.call(closes[0], "close", group="g")
+        else:
+            story.wait(every)
         if waited in renewed:
             _automatic(story, "d")
         story.poll(process="d", group="g")
@@ -115,6 +119,24 @@ def _nobody_takes_over_while_something_is_wrong(story):
 @innocent
 def _who_is_there_comes_and_goes(story):
     _left(story, renewed=(6.0, 12.0))
+
+
+@innocent
+def _a_static_member_goes_before_it_is_given_anything(story):
+    _automatic(story, "e", instance_id="i")
+    _left(story, 15.0, closes=("e", 6.0))
+
+
+@planted("unowned")
+def _a_member_that_says_so_goes_before_it_is_given_anything(story):
+    _automatic(story, "e")
+    _left(story, 15.0, closes=("e", 6.0))
+
+
+@planted("unowned")
+def _nobody_takes_over_though_a_static_member_went_long_ago(story):
+    _automatic(story, "e", instance_id="i")
+    _left(story, 30.0, closes=("e", 6.0))
 
 
 @planted("unowned")
