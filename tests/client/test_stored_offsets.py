@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tagwire.broker import Broker
-from tagwire.client import Consumer, OffsetAndMetadata, Producer
+from tagwire.client import Consumer, OffsetAndMetadata, Producer, RebalanceListener
 from tagwire.client.aio import AsyncConsumer
 from tagwire.client.consuming.consumer_core import ConsumerCore
 from tagwire.errors import ConfigError, ConsumerStateError
@@ -62,6 +63,53 @@ def test_partitions_that_go_are_committed_as_they_were_stored() -> None:
     with pytest.raises(KeyError, match="not assigned"):
         first.core.store_offsets({gone: 9})
     second.close()
+
+
+class Storing(RebalanceListener):
+    """Stores how far it is, at last when partitions go, as who processes records in other threads waits for them."""
+
+    def __init__(self, core: ConsumerCore, offset: int) -> None:
+        self.core = core
+        self.offset = offset
+
+    def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self.core.store_offsets(dict.fromkeys(partitions, self.offset))
+
+
+@pytest.mark.parametrize("how", ["unsubscribe", "close", "rebalance"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_the_listener_stores_of_partitions_that_go_is_committed(how: str, protocol: str) -> None:
+    room = Room()
+    room.fill(10)
+    consumer = room.consumer(auto_commit=True, auto_offset_store=False, protocol=protocol, assignors=None)
+    consumer.call(consumer.core.subscribe(["t"], None, Storing(consumer.core, 6)))
+    consumer.drained(10)
+    if how == "close":
+        consumer.close()
+    elif how == "unsubscribe":
+        consumer.call(consumer.core.unsubscribe())
+    else:
+        room.cluster.topic("u", 1)
+        consumer.call(consumer.core.subscribe(["u"], None, Storing(consumer.core, 6)))
+        for _ in range(100):
+            consumer.poll(0.1)
+    assert room.committed == {AT: 6}
+
+
+def test_what_a_listener_stores_that_raises_then_is_committed() -> None:
+    class Raising(Storing):
+        def on_partitions_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            super().on_partitions_revoked(partitions)
+            raise OSError("the database is away")
+
+    room = Room()
+    room.fill(10)
+    consumer = room.consumer(auto_commit=True, auto_offset_store=False)
+    consumer.call(consumer.core.subscribe(["t"], None, Raising(consumer.core, 6)))
+    consumer.drained(10)
+    with pytest.raises(OSError, match="away"):
+        consumer.close()
+    assert room.committed == {AT: 6}
 
 
 @pytest.mark.parametrize("how", ["commit", "commit_async"])

@@ -302,7 +302,11 @@ class ConsumerCore:
             raise
         finally:
             if is_begun:  # else it was interrupted, or cancelled, and all of it is the next call's
-                await self._rebalanced(event)
+                try:
+                    if event.kind is RebalanceKind.REVOKED:
+                        await self._commit_stored(self._network.deadline())
+                finally:
+                    await self._rebalanced(event)
 
     async def _rebalanced(self, event: RebalanceEvent) -> None:
         # After the listener: what it commits ends where this begins.
@@ -460,6 +464,11 @@ class ConsumerCore:
         except TagwireError as error:
             logger.warning("offsets were not committed automatically: %s", error)
 
+    async def _commit_stored(self, deadline: float) -> None:
+        """Commits what the listener has stored of partitions that go: it is the last that can say what is done with."""
+        if self._settings.auto_commit and not self._settings.consume.auto_offset_store:
+            await self._commit_quietly(deadline)
+
     # The end -------------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -501,6 +510,7 @@ class ConsumerCore:
             if failed is not None:
                 raise failed
             return
+        await self._commit_stored(deadline)
         self._given.forget()
         try:
             await self._host.result(lambda: self.work.leave(deadline, reason, leaves=leaves), deadline)
