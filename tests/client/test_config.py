@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tagwire.client import Client
+from tagwire.broker import Broker
+from tagwire.client import Client, Producer
 from tagwire.client.config import FetchSettings, ProduceSettings, parse
 from tagwire.errors import ConfigError
 
@@ -154,11 +155,14 @@ REFUSED = [
     ("compression.type", "brotli", "compression.type=brotli: allowed is none, gzip"),
     ("request.timeout.ms", "0", "a whole number from 1"),
     ("request.timeout.ms", "soon", "a whole number from 1"),
-    ("batch.size", "-1", "a whole number from 1"),
+    ("batch.size", "-1", "a whole number from 0"),
     ("linger.ms", "-1.5", "a number from 0"),
     ("retries", "2147483648", "to 2147483647"),
     ("fetch.min.bytes", "٣", "a whole number from 0"),
     ("bootstrap.servers", "nowhere", "HOST:PORT,HOST:PORT"),
+    ("max.block.ms", "9223372036854775808", "a whole number from 0 to 9223372036854775807"),
+    ("transaction.two.phase.commit.enable", "true", "brokers would abort a prepared transaction"),
+    ("enable.gapless.guarantee", "true", "those after it are sent"),
 ]
 
 
@@ -168,6 +172,66 @@ def test_a_wrong_value_is_refused_by_name(name: str, value: str, says: str) -> N
         parse({**BOOTSTRAP, name: value})
     assert name in str(caught.value)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("max.block.ms", "max_block"),
+        ("metadata.max.age.ms", "metadata_max_age"),
+        ("metadata.max.idle.ms", "metadata_max_idle"),
+        ("partitioner.availability.timeout.ms", "availability_timeout"),
+        ("linger.ms", "linger"),
+    ],
+)
+def test_the_largest_number_of_javas_means_the_longest_time_there_is(name: str, field: str) -> None:
+    settings = parse({**BOOTSTRAP, name: str(2**63 - 1)})
+    assert getattr(settings.produce, field) == 2_147_483.647
+
+
+def test_a_batch_size_of_nothing_makes_each_record_a_batch() -> None:
+    with Broker() as broker, Producer({"bootstrap.servers": broker.bootstrap, "batch.size": "0"}) as producer:
+        producer.send("flights", b"1", partition=0)
+        producer.send("flights", b"2", partition=0)
+        producer.flush()
+        total = producer.metrics()["producer-metrics"]
+        assert total["batch-size-avg"] < 100
+        assert total["record-send-total"] == 2
+
+
+@pytest.mark.parametrize("value", ["false", "False"])
+def test_a_guarantee_that_is_not_asked_for_is_not_refused(value: str) -> None:
+    names = ("transaction.two.phase.commit.enable", "enable.gapless.guarantee")
+    assert parse({**BOOTSTRAP, **dict.fromkeys(names, value)}) == parse(BOOTSTRAP)
+
+
+LOGIN = 'x.PlainLoginModule required username="alice" password="hunter2";'
+SAME = [
+    ({"buffer.memory": "2048"}, {"queue.buffering.max.kbytes": "2"}, {"queue.buffering.max.kbytes": "3"}),
+    (
+        {"partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner"},
+        {"partitioner": "round_robin"},
+        {"partitioner": "consistent"},
+    ),
+    ({"sasl.mechanism": "plain"}, {"sasl.mechanisms": "PLAIN"}, {"sasl.mechanisms": "SCRAM-SHA-512"}),
+    (
+        {"ssl.truststore.location": "/a.pem", "ssl.truststore.type": "PEM"},
+        {"ssl.ca.location": "/a.pem"},
+        {"ssl.ca.location": "/b.pem"},
+    ),
+    ({"sasl.jaas.config": LOGIN}, {"sasl.password": "hunter2"}, {"sasl.password": "hunter3"}),
+]
+
+
+@pytest.mark.parametrize(("one", "same", "other"), SAME)
+def test_two_properties_that_set_the_same_may_not_do_so_differently(
+    one: dict[str, str], same: dict[str, str], other: dict[str, str]
+) -> None:
+    assert parse({**BOOTSTRAP, **one, **same}) == parse({**BOOTSTRAP, **one}) == parse({**BOOTSTRAP, **same, **one})
+    for properties in ({**one, **other}, {**other, **one}):
+        with pytest.raises(ConfigError, match=r"sets the same as .*, and differently") as caught:
+            parse({**BOOTSTRAP, **properties})
+        assert "hunter" not in str(caught.value)
 
 
 def test_a_password_is_not_told() -> None:

@@ -219,6 +219,7 @@ REFUSED = [
     ({**OAUTH, **FAMILIES[0], "sasl.oauthbearer.extensions": "hunter2"}, "extensions: needs name=value"),
     ({**OAUTH, **FAMILIES[0], "sasl.oauthbearer.clock.skew.seconds": "soon"}, "skew.seconds=soon: needs a number"),
     ({**OAUTH, **FAMILIES[0], "sasl.login.refresh.window.factor": "9"}, r"sasl\.login\.refresh\.\*: window_factor"),
+    ({**OAUTH, **FAMILIES[0], **FAMILIES[2], "sasl.oauthbearer.client.id": "other"}, "and differently"),
     ({**OAUTH, HANDLER: "com.example.Handler"}, "a class of Java's cannot be called; give a function of Python's"),
     ({"enable.ssl.certificate.verification": "perhaps"}, "verification=perhaps: allowed is true or false"),
     ({"ssl.keystore.key": "hunter2"}, r"ssl\.keystore\.key: only PEM can be read"),

@@ -16,6 +16,7 @@ Read:
 | partitioner, partitioner.class, partitioner.ignore.keys, partitioner.adaptive.partitioning.enable,
   partitioner.availability.timeout.ms | where a producer's records go |
 | transactional.id, transaction.timeout.ms | of a producer with transactions |
+| transaction.two.phase.commit.enable, enable.gapless.guarantee | nothing; true is refused |
 | group.id | whose committed offsets a reader means, and which group a consumer joins |
 | group.protocol, group.instance.id, group.remote.assignor, partition.assignment.strategy | of a consumer in a group |
 | session.timeout.ms, heartbeat.interval.ms, max.poll.interval.ms, max.poll.records | of a consumer |
@@ -28,7 +29,8 @@ Read:
 | security.protocol, sasl.*, ssl.* | how connections are protected: see `tagwire.client.security_properties` |
 | isolation.level | whether readers see aborted and open transactions |
 
-librdkafka's other names for these are read too (`ALIASES`). Values are text, numbers or booleans.
+librdkafka's other names for these are read too (`ALIASES`). Values are text, numbers or booleans. Two properties that
+set the same, such as buffer.memory and queue.buffering.max.kbytes, may not do so differently.
 
 A property whose neglect would weaken security or guarantees is refused, and so is one that nobody knows, but that is
 spelt nearly as one that somebody does. What other clients know is left alone, so that a configuration written for one
@@ -60,6 +62,9 @@ from tagwire.rpc.addresses import host_fault
 logger = logging.getLogger("tagwire.client")
 
 MAX_INT: Final = 2**31 - 1
+
+# What many a configuration of Java's says for "without a bound".
+_MAX_LONG: Final = 2**63 - 1
 
 Bootstrap = str | Sequence[str] | Mapping[str, Any]
 """Where to start: "HOST:PORT,HOST:PORT", a list of such addresses, or a dict of Kafka's client properties."""
@@ -206,14 +211,18 @@ def parse(properties: Mapping[str, Any]) -> Settings:
     Raises:
         ConfigError: naming the property, its value and what is allowed.
     """
-    found: dict[str, dict[str, Any]] = {"": {}, "fetch": {}, "produce": {}, "consume": {}}
+    found: dict[str, dict[str, Any]] = {"": {}, "fetch": {}, "produce": {}, "consume": {}, _UNSERVED: {}}
+    said_by: dict[tuple[str, str], str] = {}
     oauth_cb = properties.get(OAUTH_CB)
     properties = _texts(properties)
     for name, value in properties.items():
         text = value.strip()
         if name in _READ:
             section, field_name, read = _READ[name]
-            found[section][field_name] = read(name, text)
+            read_value = read(name, text)
+            if found[section].setdefault(field_name, read_value) != read_value:
+                raise ConfigError(f"{name}: sets the same as {said_by[section, field_name]}, and differently")
+            said_by[section, field_name] = name
     if "metadata_max_age" in found["fetch"]:  # one property of who reads and of who writes
         found["produce"]["metadata_max_age"] = found["fetch"]["metadata_max_age"]
     if "bootstrap" not in found[""]:
@@ -400,11 +409,17 @@ def _isolation(name: str, text: str) -> str:
 
 def _whole(lowest: int, highest: int) -> Callable[[str, str], int]:
     def read(name: str, text: str) -> int:
-        if not re.fullmatch(r"-?\d{1,16}", text, re.ASCII) or not lowest <= int(text) <= highest:
+        if not re.fullmatch(r"-?\d{1,19}", text, re.ASCII) or not lowest <= int(text) <= highest:
             raise wrong(name, text, f"a whole number from {lowest} to {highest}")
         return int(text)
 
     return read
+
+
+def _long(lowest: int, highest: int) -> Callable[[str, str], int]:
+    """What is a long of Java's, and means at most `highest`."""
+    read = _whole(lowest, _MAX_LONG)
+    return lambda name, text: min(read(name, text), highest)
 
 
 def _fetch_bytes(name: str, text: str) -> int:
@@ -441,6 +456,27 @@ def _seconds(lowest_ms: int) -> Callable[[str, str], float]:
     return lambda name, text: read_ms(name, text) / 1000
 
 
+def _long_seconds(lowest_ms: int) -> Callable[[str, str], float]:
+    read_ms = _long(lowest_ms, MAX_INT)
+    return lambda name, text: read_ms(name, text) / 1000
+
+
+def _batch_size(name: str, text: str) -> int:
+    """0 has each record be a batch. Source: Kafka's KafkaProducer."""
+    return max(1, _whole(0, MAX_INT)(name, text))
+
+
+def _unserved(why: str) -> Callable[[str, str], bool]:
+    """A guarantee that nobody may believe to have."""
+
+    def read(name: str, text: str) -> bool:
+        if _flag(name, text):
+            raise ConfigError(f"{name}=true: not supported: {why}")
+        return False
+
+    return read
+
+
 def _level(name: str, text: str) -> int | None:
     """librdkafka's -1 is the codec's default."""
     found = _whole(-MAX_INT, MAX_INT)(name, text)
@@ -469,9 +505,13 @@ def _partitioner_class(name: str, text: str) -> str:
 
 def _linger(name: str, text: str) -> float:
     """librdkafka takes parts of a millisecond."""
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII):
-        raise wrong(name, text, f"a number from 0 to {MAX_INT}")
-    return float(text) / 1000
+    if not re.fullmatch(r"\d{1,19}(\.\d{1,9})?", text, re.ASCII):
+        raise wrong(name, text, f"a number from 0 to {_MAX_LONG}")
+    return min(float(text), MAX_INT) / 1000
+
+
+# Which settings properties belong to that may not be true.
+_UNSERVED: Final = "unserved"
 
 
 # Property -> which settings, which of their fields, how to read it.
@@ -500,17 +540,17 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "exclude.internal.topics": ("consume", "exclude_internal_topics", _flag),
     "allow.auto.create.topics": ("consume", "allow_auto_create", _flag),
     "client.rack": ("fetch", "rack", _text),
-    "metadata.max.age.ms": ("fetch", "metadata_max_age", _seconds(0)),
-    "metadata.max.idle.ms": ("produce", "metadata_max_idle", _seconds(5000)),
+    "metadata.max.age.ms": ("fetch", "metadata_max_age", _long_seconds(0)),
+    "metadata.max.idle.ms": ("produce", "metadata_max_idle", _long_seconds(5000)),
     "acks": ("produce", "acks", _acks),
     "compression.type": ("produce", "compression", _compression),
-    "batch.size": ("produce", "batch_bytes", _whole(1, MAX_INT)),
+    "batch.size": ("produce", "batch_bytes", _batch_size),
     "linger.ms": ("produce", "linger", _linger),
     "retries": ("produce", "retries", _whole(0, MAX_INT)),
     "delivery.timeout.ms": ("produce", "timeout", _seconds(1)),
     "enable.idempotence": ("produce", "idempotence", _flag),
-    "buffer.memory": ("produce", "buffer_memory", _whole(1, 2**53)),
-    "max.block.ms": ("produce", "max_block", _seconds(0)),
+    "buffer.memory": ("produce", "buffer_memory", _long(1, 2**53)),
+    "max.block.ms": ("produce", "max_block", _long_seconds(0)),
     "max.in.flight.requests.per.connection": ("produce", "in_flight", _in_flight),
     "compression.level": ("produce", "compression_level", _level),
     "compression.gzip.level": ("produce", "gzip_level", _level),
@@ -522,9 +562,19 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "partitioner.class": ("produce", "partitioner", _partitioner_class),
     "partitioner.ignore.keys": ("produce", "ignore_keys", _flag),
     "partitioner.adaptive.partitioning.enable": ("produce", "adaptive_partitioning", _flag),
-    "partitioner.availability.timeout.ms": ("produce", "availability_timeout", _seconds(0)),
+    "partitioner.availability.timeout.ms": ("produce", "availability_timeout", _long_seconds(0)),
     "transactional.id": ("produce", "transactional_id", _text),
     "transaction.timeout.ms": ("produce", "transaction_timeout", _seconds(1)),
+    "transaction.two.phase.commit.enable": (
+        _UNSERVED,
+        "two_phase_commit",
+        _unserved("brokers would abort a prepared transaction when transaction.timeout.ms is over (KIP-939)"),
+    ),
+    "enable.gapless.guarantee": (
+        _UNSERVED,
+        "gapless",
+        _unserved("a batch that fails, fails alone, and those after it are sent"),
+    ),
 }
 
 ALIASES: Final = {

@@ -120,7 +120,11 @@ def _source(
                 "MODULE:FUNCTION"
             )
         return lambda: _imported(handler)
-    given: dict[str, Any] = {option: properties[name] for name, option in _TEXTS.items() if _is_set(name, properties)}
+    given: dict[str, Any] = {}
+    for name, option in _TEXTS.items():
+        if _is_set(name, properties) and given.setdefault(option, properties[name]) != properties[name]:
+            other = next(each for each, sets in _TEXTS.items() if sets == option)
+            raise ConfigError(f"{name}: sets the same as {other}, and differently")
     if not given and module is None:
         return None
     for name, (option, unit) in _NUMBERS.items():

@@ -84,7 +84,7 @@ def security_options(properties: Mapping[str, str], oauth_cb: object = None) -> 
     for name, option in _OPTIONS.items():
         if name in properties:
             value = properties[name]
-            found[option] = value.strip().upper() if option in _WORDS else value
+            _set(found, option, value.strip().upper() if option in _WORDS else value, name)
     for name, kind in _STORE_TYPES.items():
         if name in properties and properties.get(kind, "JKS").strip().upper() != "PEM":
             what = "PEM files" if name.endswith("location") else "PEM"
@@ -103,13 +103,21 @@ def security_options(properties: Mapping[str, str], oauth_cb: object = None) -> 
             found["ssl_verify"] = False
     module = login_module(properties[JAAS].strip()) if JAAS in properties else None
     if module is not None:
-        found |= _of_module(module)
+        for option, value in _of_module(module).items():
+            _set(found, option, value, JAAS)
     if "sasl_mechanism" not in found and any(name.startswith("sasl_kerberos_") for name in found):
         found["sasl_mechanism"] = GSSAPI  # as it is by default with Java's clients and librdkafka
     is_oauth = found.get("sasl_mechanism") == OAUTHBEARER
     if is_oauth:  # what is set for it changes nothing of other mechanisms, as with Java's clients
         found |= oauth_options(properties, module, oauth_cb)
     return found
+
+
+def _set(found: dict[str, Any], option: str, value: str, name: str) -> None:
+    """Takes what a property says of an option. Raises ConfigError where another has said something else."""
+    if found.setdefault(option, value) != value:
+        others = ", ".join(other for other, sets in _OPTIONS.items() if sets == option and other != name)
+        raise ConfigError(f"{name}: sets the same as {others}, and differently")
 
 
 def _of_module(module: LoginModule) -> dict[str, Any]:
