@@ -1042,3 +1042,14 @@ def test_a_position_that_no_partition_has_is_refused_and_nothing_moves(way: str,
     with pytest.raises(ConfigError, match="position: t-0"):
         consumer.call(core.seek(AT, position) if way == "seek" else core.assign({AT: position}))
     assert offsets(consumer.drained(5)) == [*range(5, 10)]
+
+
+@pytest.mark.parametrize("creates", [True, False])
+def test_a_missing_topic_that_is_assigned_by_hand_is_created_where_that_is_allowed(creates: bool) -> None:
+    room = Room()
+    room.cluster.auto_create = True
+    consumer = room.consumer(allow_auto_create=creates)
+    consumer.call(consumer.core.assign([("new", 0)]))
+    for _ in range(10):
+        consumer.poll(1.0)
+    assert ("new" in room.cluster.topics) is creates

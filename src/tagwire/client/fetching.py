@@ -9,7 +9,7 @@ leader (KIP-951) is followed at once. What comes goes into a `FetchBuffer`, for 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -90,6 +90,7 @@ class Fetcher:
         patience: seconds that a leader may stay away until that is an error; None as long as the client's operations
             may take, `NEVER` for ever.
         max_buffered: bytes that may wait in `buffer` before nothing more is fetched of partitions that wait in it.
+        creates_topics: whether brokers may create a topic that is missing, asked when it is.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Fetcher:
         *,
         patience: float | None = None,
         max_buffered: float = NEVER,
+        creates_topics: Callable[[], bool] = lambda: False,
     ) -> None:
         self.metrics = Metrics(network.now)
         self._measured = FetchMetrics(self.metrics)
@@ -110,6 +112,7 @@ class Fetcher:
         self._settings = replace(settings, max_wait_ms=int(min(settings.max_wait_ms, network.timeout * 500)))
         self._dialect = dialect
         self._max_buffered = max_buffered
+        self._creates_topics = creates_topics
         self.is_held_back = False
         self._failures = FetchFailures(network, buffer, network.timeout if patience is None else patience)
         self._tasks = Tasks()
@@ -337,7 +340,8 @@ class Fetcher:
 
     def _find_leaders(self, topic: str, positions: list[FetchPosition]) -> None:
         indices = [position.partition.partition for position in positions]
-        work = self._network.partitions(topic, indices, self._network.deadline())
+        creates = self._creates_topics()
+        work = self._network.partitions(topic, indices, self._network.deadline(), allow_auto_create=creates)
 
         def end(found: Mapping[int, object] | None, error: Exception | None) -> None:
             if error is not None and not isinstance(error, TagwireError):

@@ -348,12 +348,19 @@ class NetworkClient:
         return found
 
     async def partitions(
-        self, name: str, wanted: Collection[int], deadline: float, *, suggests: bool = True
+        self,
+        name: str,
+        wanted: Collection[int],
+        deadline: float,
+        *,
+        allow_auto_create: bool = False,
+        suggests: bool = True,
     ) -> dict[int, PartitionMetadata | KafkaError]:
         """Partitions of a topic with their leaders, cached or refreshed; for those that have none, the error that
-        `partition` raises. Those that the topic lacks are waited for as a topic is. Raises as `topic`."""
+        `partition` raises. Those that the topic lacks are waited for as a topic is. Takes and raises what `topic`
+        does."""
         was_known = self.known_topic(name) is not None
-        topic = await self.topic(name, deadline, suggests=suggests)
+        topic = await self.topic(name, deadline, allow_auto_create=allow_auto_create, suggests=suggests)
         if was_known and any(self.known_partition(TopicPartition(name, index)) is None for index in wanted):
             self.forget([name])  # it may have got more partitions, or leaders, since then
             topic = await self.topic(name, deadline, suggests=suggests)

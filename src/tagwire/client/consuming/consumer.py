@@ -70,8 +70,9 @@ class Consumer(CoreOwner):
             auto_offset_store: False commits what `store_offsets` was told, and not what was given.
         offset_reset: where to begin without a committed offset: "latest", "earliest", "none" raises, "by_duration:PT1H"
             an hour ago (KIP-1106).
-        exclude_internal_topics: whether a pattern matches none of the cluster's own. allow_auto_create: whether brokers
-            may create a topic that is missing.
+        exclude_internal_topics: whether a pattern matches none of the cluster's own, with the classic protocol: with
+            KIP-848's the broker matches, and those too. allow_auto_create: whether brokers may create a topic that is
+            missing, of those that are subscribed to by name and of partitions that are assigned.
         max_wait_ms, min_bytes, max_bytes, max_partition_bytes, isolation, dialect, register, columns, timestamp_unit,
             batch_rows, batch_bytes, max_decompressed, rack, metadata_max_age, value_format, key_format,
             schema_registry, bad_values: as of a `Reader`.

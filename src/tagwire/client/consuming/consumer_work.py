@@ -125,6 +125,7 @@ class ConsumerWork:
             settings.decoding.dialect,
             patience=NEVER,
             max_buffered=settings.fetch.max_bytes,
+            creates_topics=self._creates_assigned,
         )
 
     # What the thread or the loop calls -----------------------------------------------------------------------------
@@ -373,6 +374,11 @@ class ConsumerWork:
         self._release(gone)
         self.subscription.assign_by_hand(named)
         self._begin(offsets)
+
+    def _creates_assigned(self) -> bool:
+        """Whether brokers may create a topic that is assigned by hand; the membership asks about others."""
+        by_hand = self.subscription.kind is SubscriptionType.USER_ASSIGNED
+        return by_hand and self._settings.consume.allow_auto_create
 
     async def leave(self, deadline: float, reason: str, *, leaves: bool | None = None) -> None:
         """Forgets what is wanted and assigned; the application has done its part.

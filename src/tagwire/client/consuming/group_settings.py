@@ -31,7 +31,8 @@ class GroupSettings:
         remote_assignor: `group.remote.assignor`, None for the broker's choice; with "classic" there is none.
         max_poll_interval: `max.poll.interval.ms`, which is also the rebalance timeout.
         metadata_max_age: `metadata.max.age.ms`.
-        exclude_internal_topics: `exclude.internal.topics`: a pattern matches none of them.
+        exclude_internal_topics: `exclude.internal.topics`: a pattern matches none of them; with "consumer" the
+            broker matches, and those too.
         allow_auto_create: `allow.auto.create.topics`.
 
     Raises:
