@@ -199,6 +199,13 @@ def test_a_batch_size_of_nothing_makes_each_record_a_batch() -> None:
         assert total["record-send-total"] == 2
 
 
+@pytest.mark.parametrize(("given", "level"), [("-1", None), ("1", 1), ("9", None), ("12", 12), ("17", 12)])
+def test_lz4s_levels_are_javas(given: str, level: int | None) -> None:
+    assert parse({**BOOTSTRAP, "compression.lz4.level": given}).produce.lz4_level == level
+    with pytest.raises(ConfigError, match=r"compression\.lz4\.level=18: allowed is a whole number"):
+        parse({**BOOTSTRAP, "compression.lz4.level": "18"})
+
+
 @pytest.mark.parametrize("value", ["false", "False"])
 def test_a_guarantee_that_is_not_asked_for_is_not_refused(value: str) -> None:
     names = ("transaction.two.phase.commit.enable", "enable.gapless.guarantee")

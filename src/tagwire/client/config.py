@@ -63,6 +63,9 @@ logger = logging.getLogger("tagwire.client")
 
 MAX_INT: Final = 2**31 - 1
 
+_FAST_LZ4: Final = 9
+_MOST_LZ4: Final = 17
+
 # What many a configuration of Java's says for "without a bound".
 _MAX_LONG: Final = 2**63 - 1
 
@@ -483,6 +486,13 @@ def _level(name: str, text: str) -> int | None:
     return None if found == -1 else found
 
 
+def _lz4_level(name: str, text: str) -> int | None:
+    """9 is the fast compressor, the default; what is above 12 compresses as that does. Source: Kafka's
+    Lz4BlockOutputStream, and LZ4_compress_HC."""
+    found = _whole(-1, _MOST_LZ4)(name, text)
+    return None if found in (-1, _FAST_LZ4) else min(found, 12)
+
+
 def _records_kept(name: str, text: str) -> int | None:
     return _whole(0, MAX_INT)(name, text) or None
 
@@ -554,7 +564,7 @@ _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "max.in.flight.requests.per.connection": ("produce", "in_flight", _in_flight),
     "compression.level": ("produce", "compression_level", _level),
     "compression.gzip.level": ("produce", "gzip_level", _level),
-    "compression.lz4.level": ("produce", "lz4_level", _level),
+    "compression.lz4.level": ("produce", "lz4_level", _lz4_level),
     "compression.zstd.level": ("produce", "zstd_level", _whole(-MAX_INT, MAX_INT)),
     "queue.buffering.max.messages": ("produce", "buffer_records", _records_kept),
     "queue.buffering.max.kbytes": ("produce", "buffer_memory", _kibibytes),
