@@ -64,6 +64,9 @@ def test_what_lingers_for_longer_than_a_batch_has_time_has_as_much_time_beside_i
 def test_a_batch_that_would_have_no_time_left_after_it_lingered_is_refused(cluster: FakeCluster) -> None:
     with pytest.raises(ConfigError, match=r"timeout=5: .* linger=5 seconds"):
         Producer(cluster.bootstrap, linger=5, timeout=5)
+    told = {"bootstrap.servers": cluster.bootstrap, "linger.ms": 120_000, "delivery.timeout.ms": 120_000}
+    with pytest.raises(ConfigError, match=r"timeout=120: .* linger=120 seconds"):
+        Producer(told)  # also where that is the default
     properties = {"bootstrap.servers": cluster.bootstrap, "linger.ms": 900, "delivery.timeout.ms": 700}
     with pytest.raises(ConfigError, match=r"timeout=0\.7: .* linger=0\.9 seconds"):
         Producer(properties)

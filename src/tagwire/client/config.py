@@ -154,6 +154,7 @@ class ProduceSettings:
     """How a producer sends: see `tagwire.client.Producer`. Sizes in bytes, times in seconds.
 
     `idempotence` None is as `acks` allows. `in_flight`: requests that may be on their way to a broker.
+    `is_timeout_told`: whether somebody has said what `timeout` is, which linger does not make longer then.
     """
 
     acks: int = -1
@@ -182,6 +183,7 @@ class ProduceSettings:
     availability_timeout: float = 0.0
     metadata_max_age: float = 300.0
     metadata_max_idle: float = 300.0
+    is_timeout_told: bool = field(default=False, compare=False)
 
     def level_of(self, compression: str) -> int | None:
         """The level of a codec; None is its default."""
@@ -232,7 +234,7 @@ def parse(properties: Mapping[str, Any]) -> Settings:
         raise ConfigError("bootstrap.servers: missing; give the brokers as HOST:PORT,HOST:PORT")
     return Settings(
         fetch=FetchSettings(**found["fetch"]),
-        produce=ProduceSettings(**found["produce"]),
+        produce=ProduceSettings(**found["produce"], is_timeout_told="timeout" in found["produce"]),
         consume=ConsumeSettings(**found["consume"]),
         security=security_options(properties, oauth_cb),
         **found[""],

@@ -161,7 +161,7 @@ def _produce_settings(defaults: ProduceSettings, options: dict[str, Any]) -> Pro
     is_idempotent = settings.acks == _ALL if settings.idempotence is None else settings.idempotence
     if is_idempotent and settings.acks != _ALL:
         raise ConfigError(f"acks={settings.acks}: a producer with idempotence needs acks=all; say idempotence=False")
-    is_told = "timeout" in options or defaults.timeout != ProduceSettings().timeout
+    is_told = "timeout" in options or defaults.is_timeout_told
     return _outlasting_linger(replace(settings, idempotence=is_idempotent), is_told=is_told)
 
 
