@@ -21,6 +21,7 @@ from tagwire.errors import ConfigError
         ({"instance_id": "a" * 250}, "group.instance.id"),
         ({"remote_assignor": "uniform"}, "group.remote.assignor"),
         ({"assignors": ()}, "partition.assignment.strategy"),
+        ({"assignors": ("range", "rnage")}, "partition.assignment.strategy"),
         ({"session_timeout": 3.0, "heartbeat_interval": 3.0}, "heartbeat.interval.ms"),
         ({"max_poll_interval": 0.0}, "max.poll.interval.ms"),
         ({"session_timeout": -1.0}, "session.timeout.ms"),

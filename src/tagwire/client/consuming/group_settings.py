@@ -7,7 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from tagwire.client.consuming.assignors import ASSIGNORS
 from tagwire.errors import ConfigError
+from tagwire.escaping import told
 
 GroupProtocol = Literal["classic", "consumer"]
 
@@ -103,6 +105,12 @@ class GroupSettings:
                 )
             if not self.assignor_names:
                 raise ConfigError("partition.assignment.strategy: is empty; at least one assignor is needed")
+            for name in self.assignor_names:
+                if name not in ASSIGNORS:
+                    raise ConfigError(
+                        f"partition.assignment.strategy: {told(name, 200)!r}: must be of {', '.join(ASSIGNORS)}, or "
+                        "Java's classes of these"
+                    )
             return
         for name, value in (
             ("session.timeout.ms", self.session_timeout),
