@@ -121,11 +121,13 @@ def test_a_job_killed_amid_its_micro_batches_and_run_again_lands_every_record_on
 def test_what_a_killed_job_had_landed_stays_though_the_topic_has_forgotten_it(spark, broker, topic, produce, tmp_path):
     """Spark runs the micro-batch again that it had not noted as done, and asks for the start of a first one anew."""
     produce(topic, {0: [Record(None, b"v", (), NOON)] * RECORDS})
-    out = tmp_path / "t"
-    jobs = [Standing("published", 1, str(out), "parquet", {}, {"batch_offsets": BATCH})]
+    batches = {"batch_offsets": BATCH, "file_rows": 4}
+    jobs = [Standing(step, 1, str(tmp_path / step), "parquet", {}, batches) for step in ("published", "moved")]
     land_and_die(broker.bootstrap, topic, tmp_path / "spark.log", jobs)
-    assert set(offsets_of(out)) == {(0, offset) for offset in range(BATCH)}
+    assert set(offsets_of(tmp_path / "published")) == {(0, offset) for offset in range(BATCH)}
+    assert set(offsets_of(tmp_path / "moved")) == {(0, offset) for offset in range(4)}
     with Admin(broker.bootstrap) as admin:
         admin.delete_records({(topic, 0): BATCH - 5})
-    assert land(broker.bootstrap, topic, out, format="parquet", spark=spark).rows == RECORDS - BATCH
-    assert offsets_of(out) == Counter((0, offset) for offset in range(RECORDS))
+    for job in jobs:
+        assert land(broker.bootstrap, topic, job.to, format="parquet", spark=spark).rows == RECORDS - BATCH
+        assert offsets_of(Path(job.to)) == Counter((0, offset) for offset in range(RECORDS))

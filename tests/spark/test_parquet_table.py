@@ -24,6 +24,8 @@ from tagwire.spark.tables.table_settings import BatchSettings, TableSettings
 
 DATES = ("2013-01-01", "2013-01-02", "2013-12-31")
 ROWS = 4
+STEPS_BEFORE_MOVING = 4 + len(DATES)
+"""Of a job's first micro-batch: a file of each date is written."""
 
 
 class Killed(BaseException):
@@ -50,16 +52,22 @@ class Job:
             for batch in range(self.newest(table, "commits") + 1, self.until):
                 self.log(table, "offsets", batch)
                 self.step()
-                table.clear(batch)
-                self.step()
-                staged = table.stage(batch)
-                for number, date in enumerate(DATES):
-                    write_rows(staged / f"date={date}" / f"part-{number}.parquet", number, batch * ROWS, ROWS)
-                    self.step()
-                table.publish(batch, staged, names_of(staged), moved=lambda path: self.step())
-                self.step()
+                if table.holds(batch):
+                    table.clear(batch + 1)
+                else:
+                    self.write(table, batch)
                 self.log(table, "commits", batch)
                 self.step()
+
+    def write(self, table: ParquetTable, batch: int) -> None:
+        table.clear(batch)
+        self.step()
+        staged = table.stage(batch)
+        for number, date in enumerate(DATES):
+            write_rows(staged / f"date={date}" / f"part-{number}.parquet", number, batch * ROWS, ROWS)
+            self.step()
+        table.publish(batch, staged, names_of(staged), moved=lambda path: self.step())
+        self.step()
 
     def step(self) -> None:
         self.steps += 1
@@ -328,6 +336,53 @@ def test_a_batch_that_was_moved_whole_stays_though_spark_runs_it_again(tmp_path)
     assert _landed_ends(table, "t") == {0: 8}
 
 
+@pytest.mark.parametrize("moved", range(1, len(DATES) + 1))
+def test_a_batch_of_which_files_were_moved_is_moved_whole_though_spark_runs_it_again(tmp_path, moved):
+    """Its rows may not come again: the topic forgets."""
+    out = tmp_path / "t"
+    with pytest.raises(Killed):
+        Job(out, until=1).run(kill_after=STEPS_BEFORE_MOVING + moved)
+    assert rows_of(out).total() == moved * ROWS
+    table = ParquetTable(out)
+    assert judged(table)
+    with table.lock():
+        assert table.holds(0)
+    assert rows_of(out) == all_rows(1)
+    assert {path.name for path in table.state.iterdir()} == {"table.json", "landed.json", "lock"}
+    assert table.holds(0)
+    Job(out, until=2).run()
+    assert rows_of(out) == all_rows(2)
+    assert not list((out / "_staging").glob("*/*"))
+
+
+def test_what_was_being_moved_by_another_plan_or_has_gone_since_is_not_moved(tmp_path):
+    for lose in (
+        lambda table: (table.checkpoint / "offsets/0").write_text("v1\nanother"),
+        lambda table: (table.checkpoint / "offsets/0").unlink(),
+        lambda table: shutil.rmtree(table.out / "_staging"),
+    ):
+        out = tmp_path / "t"
+        shutil.rmtree(out, ignore_errors=True)
+        with pytest.raises(Killed):
+            Job(out, until=1).run(kill_after=STEPS_BEFORE_MOVING + 2)
+        table = ParquetTable(out)
+        lose(table)
+        assert not table.holds(0)
+        assert rows_of(out).total() == 2 * ROWS
+        table.clear(0)
+        Job(out, until=1).run()
+        assert rows_of(out) == all_rows(1)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"batch": 0, "plan": "", "files": []}'])
+def test_a_damaged_note_of_what_is_being_moved_is_named(tmp_path, text):
+    table = landed(tmp_path / "t")
+    (table.state / "landed.json").unlink()
+    (table.state / "moving.json").write_text(text)
+    with pytest.raises(StorageError, match=r"moving\.json"):
+        table.holds(0)
+
+
 def test_a_batch_of_which_something_may_be_missing_is_not_held(tmp_path):
     out = tmp_path / "t"
     for lost in (lambda table: shutil.rmtree(out / f"date={DATES[0]}"), lambda table: table.clear(2)):
@@ -340,6 +395,7 @@ def test_a_batch_of_which_something_may_be_missing_is_not_held(tmp_path):
         shutil.rmtree(out, ignore_errors=True)
         Job(out, until=1).run()
         (table.checkpoint / "commits" / "0").unlink()
+        (table.state / "landed.json").unlink()
         with pytest.raises(Killed):
             Job(out, until=1).run(kill_after)
         assert not table.holds(0) or rows_of(out) == all_rows(1)

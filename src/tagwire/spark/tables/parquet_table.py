@@ -4,6 +4,7 @@
     OUT/date=2013-07-04/batch-00000012-0003.parquet   the same, of one that is partitioned by day
     OUT/_staging/...                                  a batch while it is written
     OUT/_tagwire/table.json                           whose table this is; `lock` beside it
+    OUT/_tagwire/moving.json                          the files of a micro-batch that are being moved into the table
     OUT/_tagwire/landed.json                          the last micro-batches that have put files into the table
     OUT/_checkpoint/                                  what the query remembers, unless it is elsewhere
 
@@ -11,9 +12,9 @@ The directory is the table: `spark.read.parquet(OUT)` gives its rows. Spark, Arr
 with an underscore.
 
 A file is named by its micro-batch. Spark runs a micro-batch again, under its number and with its offsets, until the
-checkpoint says it is done. One that had been moved whole stays: the topic may have forgotten its rows since. Before
-any other is written again whatever it, or a later one, left in the table is removed. So the table holds each batch
-once, wherever the job was killed. A batch appears in the table when its files and Spark's
+checkpoint says it is done. One of which files had begun to move is moved whole, and stays: the topic may have forgotten
+its rows since. Before any other is written again whatever it, or a later one, left in the table is removed. So the
+table holds each batch once, wherever the job was killed. A batch appears in the table when its files and Spark's
 plan of it are on the disk, and before Spark is told: the table is never behind its checkpoint, nor unknown to it.
 
 A table that lost its files while its checkpoint stayed is refused: the query would go on behind rows that are lost.
@@ -153,6 +154,7 @@ class ParquetTable:
     def clear(self, batch: int) -> int:
         """Remove what this batch or a later one left in the table and in staging; how many files of the table."""
         with storage(self.out):
+            self._moving.unlink(missing_ok=True)
             noted = self._noted_landed()
             if max(noted, default=-1) >= batch:
                 self._write_noted({other: folders for other, folders in noted.items() if other < batch})
@@ -166,9 +168,15 @@ class ParquetTable:
         return len(left)
 
     def holds(self, batch: int) -> bool:
+        """Moves what is left of a micro-batch whose files were being moved when a run was killed. Needs the lock."""
         folders = self._noted_landed().get(batch)
         if folders is None:
-            return False
+            moves = self._left_to_move(batch)
+            if moves is None:
+                return False
+            with storage(self.out):
+                self._move(batch, moves)
+            folders = self._noted_landed()[batch]
         its = {path.parent for path in self.files() if _batch_of(path) == batch}
         return its >= set(map(self.out.joinpath, folders))
 
@@ -252,27 +260,65 @@ class ParquetTable:
             has_rows: whether they do.
             moved: told each file as it appears in the table.
         """
-        files: list[Path] = []
         with storage(self.out):
             sources = sorted(map(staged.joinpath, names))
-            plan = self.checkpoint / "offsets" / str(batch)
+            plan = self._plan(batch)
             for path in [*sources, plan, plan.parent, self.checkpoint]:
                 sync(path)
             for parent in {self.checkpoint.parent, self.out.parent}:
                 with suppress(PermissionError):  # what the table is in may be another's
                     sync(parent)
-            for number, source in enumerate(sources):
-                target = self.out / source.parent.relative_to(staged) / f"batch-{batch:08d}-{number:04d}.parquet"
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source.rename(target)
-                files.append(target)
-                moved(target)
-            for directory in {folder for path in files for folder in self._folders(path)} | {self.out}:
-                sync(directory)
-            folders = {str(path.parent.relative_to(self.out)) for path in files if has_rows}
-            self._note_landed(batch, sorted(folders))
+            moves = {
+                source: self.out / source.parent.relative_to(staged) / f"batch-{batch:08d}-{number:04d}.parquet"
+                for number, source in enumerate(sources)
+            }
+            if has_rows:
+                self._note_moving(batch, moves)
+            self._move(batch, moves, has_rows=has_rows, moved=moved)
             shutil.rmtree(self._staging / self._run, ignore_errors=True)
-        return files
+        return list(moves.values())
+
+    def _move(
+        self,
+        batch: int,
+        moves: Mapping[Path, Path],
+        *,
+        has_rows: bool = True,
+        moved: Callable[[Path], None] = lambda path: None,
+    ) -> None:
+        """Moves files, those of them that are not moved yet, and notes the micro-batch as landed."""
+        for source, target in moves.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.exists():
+                source.rename(target)
+            moved(target)
+        for directory in {folder for path in moves.values() for folder in self._folders(path)} | {self.out}:
+            sync(directory)
+        folders = {str(path.parent.relative_to(self.out)) for path in moves.values() if has_rows}
+        self._note_landed(batch, sorted(folders))
+        self._moving.unlink(missing_ok=True)
+
+    def _note_moving(self, batch: int, moves: Mapping[Path, Path]) -> None:
+        """So that a run that finds some of them moved can move the others, as long as Spark has the same plan."""
+        files = {str(source.relative_to(self.out)): str(moves[source].relative_to(self.out)) for source in moves}
+        write_json(self._moving, {"batch": batch, "plan": self._plan(batch).read_text("utf-8"), "files": files})
+
+    def _left_to_move(self, batch: int) -> dict[Path, Path] | None:
+        """The moves of a micro-batch that had begun, and can be ended; None where there are none."""
+        found = read_json(self._moving)
+        if found is None:
+            return None
+        try:
+            moves = {self.out / source: self.out / target for source, target in found["files"].items()}
+            begun, plan = found["batch"], found["plan"]
+        except (KeyError, TypeError, AttributeError):
+            raise StorageError(f"{self._moving}: does not name files") from None
+        try:
+            is_same = begun == batch and plan == self._plan(batch).read_text("utf-8")
+        except OSError:
+            return None
+        there = all(source.exists() or target.exists() for source, target in moves.items())
+        return moves if is_same and there else None
 
     def _folders(self, path: Path) -> list[Path]:
         """The directories of the table that a file of it is in, the innermost first."""
@@ -317,6 +363,14 @@ class ParquetTable:
             if folder.is_dir() and not there & {batch, -1}:
                 return f"the files of batch {batch} are gone from {folder}"
         return None
+
+    def _plan(self, batch: int) -> Path:
+        """Spark's plan of a micro-batch: where it ends, and when that was decided."""
+        return self.checkpoint / "offsets" / str(batch)
+
+    @property
+    def _moving(self) -> Path:
+        return self.state / "moving.json"
 
     @property
     def _landed(self) -> Path:
