@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections import Counter
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from tagwire.errors import StorageError
 from tagwire.spark.jobs.land_run import LandRun, _landed_ends
 from tagwire.spark.jobs.landed import LandListener, Progress
-from tagwire.spark.tables import parquet_table
+from tagwire.spark.tables import local_files, parquet_table
 from tagwire.spark.tables.parquet_table import ParquetTable
 from tagwire.spark.tables.table_settings import BatchSettings, TableSettings
 
@@ -158,6 +159,20 @@ def test_a_checkpoint_of_another_program_is_left_alone(tmp_path):
     (tmp_path / "cp/offsets").mkdir(parents=True)
     with pytest.raises(StorageError, match="no checkpoint of ours"):
         ParquetTable(tmp_path / "t", tmp_path / "cp").inspect()
+
+
+def test_a_checkpoint_whose_mark_was_cut_short_is_taken_up_again(tmp_path, monkeypatch):
+    def full(path):
+        if path.name.startswith("_tagwire.json"):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(local_files, "sync", full)
+        with pytest.raises(StorageError, match="No space left"):
+            landed(tmp_path / "t")
+    ParquetTable(tmp_path / "t").inspect()
+    Job(tmp_path / "t", until=1).run()
+    assert rows_of(tmp_path / "t") == all_rows(1)
 
 
 def test_two_jobs_cannot_write_one_table(tmp_path):

@@ -82,9 +82,14 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found
 
 
+def part_of(path: Path) -> Path:
+    """What `write_json` writes first, and leaves behind where it is cut short."""
+    return path.with_name(path.name + ".part")
+
+
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write a small file so that it is there whole or not at all."""
-    part = path.with_name(path.name + ".part")
+    part = part_of(path)
     part.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
     sync(part)
     part.rename(path)

@@ -37,7 +37,7 @@ from tagwire.errors import StorageError
 from tagwire.spark.tables.data_files import LocalDestination
 from tagwire.spark.tables.iceberg_catalog import FILE as CATALOG_FILE
 from tagwire.spark.tables.identity import Identity, agreed
-from tagwire.spark.tables.local_files import locked, read_json, storage, sync, write_json
+from tagwire.spark.tables.local_files import locked, part_of, read_json, storage, sync, write_json
 from tagwire.spark.tables.partition_runs import values_of
 from tagwire.spark.tables.table_format import Destination, Totals, Written
 from tagwire.spark.tables.table_settings import TableSettings, Upkeep
@@ -81,7 +81,9 @@ class ParquetTable:
                 raise StorageError(f"{path}: not a directory")
         if self.out.exists() and any(self.out.iterdir()) and not self.state.is_dir():
             raise StorageError(f"{self.out}: holds other files and no table of ours; choose another directory")
-        if self.checkpoint.exists() and any(self.checkpoint.iterdir()) and not (self.checkpoint / _MARK).exists():
+        # A run that was killed as it marked its checkpoint has left a part of the mark.
+        held = {path.name for path in self.checkpoint.iterdir()} if self.checkpoint.exists() else set()
+        if held - {part_of(self.checkpoint / _MARK).name} and _MARK not in held:
             raise StorageError(f"{self.checkpoint}: holds other files and no checkpoint of ours; choose another one")
         if (self.out / "_delta_log").is_dir():
             raise StorageError(
