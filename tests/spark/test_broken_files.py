@@ -46,6 +46,20 @@ def test_a_header_that_cannot_be_read_is_left_out_of_committed_records_too(tmp_p
         committed(tmp_path)
 
 
+def test_bytes_that_no_batch_can_start_with_end_the_view_of_batches_only_where_what_is_broken_ends_a_read(
+    tmp_path: Path,
+) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    log.numbered(2)
+    broken = log.segment.stat().st_size
+    log.numbered(2)
+    log.numbered(1)
+    damage(log, broken + 8, bytes(4))
+    assert rows_of(tmp_path, "baseOffset", view="batches", broken="skip") == [0]
+    with pytest.raises(CorruptRecordError, match=rf"{log.segment} at byte {broken}"):
+        rows_of(tmp_path, "baseOffset", view="batches")
+
+
 def test_a_marker_that_cannot_be_read_ends_its_transaction_where_what_is_broken_is_left_out(tmp_path: Path) -> None:
     log = LogDirectory(tmp_path, "t-0")
     first = log.numbered(2, **transactional(7))

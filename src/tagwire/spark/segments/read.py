@@ -185,19 +185,23 @@ def placed_error(error: DecodeError | UnsupportedVersionError, where: str) -> De
     return error.under(where) if isinstance(error, DecodeError) else UnsupportedVersionError(f"{where}: {error}")
 
 
-def read_batches(split: FileSplit, dialect: str | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    split: FileSplit, dialect: str | None, schema: pa.Schema, *, drop: bool = False
+) -> Iterator[pa.RecordBatch]:
     """What the headers of a range's batches say, and what is wrong with a batch: a row each.
 
-    `schema` names columns of `BATCH_SCHEMA`.
+    Args:
+        schema: columns of `BATCH_SCHEMA`.
+        drop: whether what follows bytes that no batch can start with is left out with a warning.
 
     Raises:
-        CorruptRecordError: bytes that no batch can start with; names file and byte.
+        CorruptRecordError: there are such bytes, unless `drop`; names file and byte.
         StorageError: the file cannot be read.
     """
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
-    for chunk in chunks(split.file, split.start, split.end, drop=False):
+    for chunk in chunks(split.file, split.start, split.end, drop=drop):
         start = 0
         for end in chunk.ends:
             rows.append(_statistics(split, chunk.data[start:end], chunk.position + start, dialect))

@@ -146,7 +146,7 @@ class BatchesReader(DataSourceReader):
         """The batches of one task."""
         if partition is None or partition.value is None:
             return iter(())
-        return read_batches(partition.value, self.options.dialect, self.arrow_schema)
+        return read_batches(partition.value, self.options.dialect, self.arrow_schema, drop=self.options.drop)
 
 
 @without_tracebacks
