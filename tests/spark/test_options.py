@@ -173,6 +173,31 @@ def test_a_batch_read_of_nothing_is_refused(extra):
         batch_bounds(options)
 
 
+def test_a_batch_read_shows_its_progress_in_no_group():
+    options = parse({**FLIGHTS, "groupId": "g"})
+    assert stream_start(options) == LATEST
+    with pytest.raises(ConfigError, match="option groupId: only for streaming reads"):
+        batch_bounds(options)
+
+
+@pytest.mark.parametrize(
+    ("view", "extra"),
+    [
+        ("batches", {"isolation": "read_committed"}),
+        ("batches", {"includeHeaders": "true"}),
+        ("batches", {"value.format": "json", "value.schema": "a int"}),
+        ("offsets", {"headers.columns": "origin"}),
+        ("metadata", {"includeHeaders": "true"}),
+    ],
+)
+def test_what_only_records_have_is_refused_of_other_views(view, extra):
+    parse_segment_options({"path": "/d", **extra})
+    with pytest.raises(ConfigError, match=f"^option {next(iter(extra))}: is of the view records; the view {view} has"):
+        parse_segment_options({"path": "/d", "view": view, **extra})
+    plain = {"includeHeaders": "false", "isolation": "read_uncommitted"}
+    assert parse_segment_options({"path": "/d", "view": view, **plain}).view == view
+
+
 def test_a_stream_has_no_end():
     with pytest.raises(ConfigError, match="endingOffsets: only for batch"):
         stream_start(parse({**FLIGHTS, "endingOffsets": "latest"}))

@@ -100,13 +100,21 @@ def parse_segment_options(options: Mapping[str, str]) -> SegmentOptions:
     ):
         raise ConfigError(f"option {said}: view {view} is of {STATE_VIEWS[view]} alone; filter its rows instead")
     dialect, register = dialect_of(given)
+    include_headers = flag("includeHeaders", given, default=False)
+    isolation = choice("isolation", given, (UNCOMMITTED, COMMITTED))
+    asked = [name for name in (HEADER_COLUMNS, *VALUE_OPTIONS) if name in given]
+    asked += ["includeHeaders"] if include_headers else []
+    # What coordinators know is of committed records whatever is asked.
+    asked += ["isolation"] if isolation == COMMITTED and view == BATCHES else []
+    if asked and view != RECORDS:
+        raise ConfigError(f"option {asked[0]}: is of the view {RECORDS}; the view {view} has no such columns or rows")
     return SegmentOptions(
         paths=paths,
         view=view,
         topics=topic_names(given) if "subscribe" in given else (),
         pattern=pattern("subscribePattern", given),
-        rows=row_options(given, include_headers=flag("includeHeaders", given, default=False)),
-        isolation=choice("isolation", given, (UNCOMMITTED, COMMITTED)),
+        rows=row_options(given, include_headers=include_headers),
+        isolation=isolation,
         drop=choice("broken", given, (FAIL, DROP)) == DROP,
         split_bytes=count("maxPartitionBytes", given) or SPLIT_BYTES,
         filter_pushdown=flag("filterPushdown", given, default=True) if "filterPushdown" in given else None,

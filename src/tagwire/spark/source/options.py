@@ -195,8 +195,10 @@ def batch_bounds(options: TopicOptions) -> tuple[OffsetLimit, OffsetLimit]:
     """First and end offsets of a batch read: earliest to latest unless said otherwise.
 
     Raises:
-        ConfigError: startingOffsets asks for the latest, or endingOffsets for the earliest.
+        ConfigError: startingOffsets asks for the latest, or endingOffsets for the earliest; or a group is named.
     """
+    if options.group is not None:
+        raise ConfigError("option groupId: only for streaming reads, whose progress a group shows")
     starting = EARLIEST if options.starting is None else options.starting
     ending = LATEST if options.ending is None else options.ending
     forbid("startingOffsets", starting, LATEST, "latest (-1) leaves a batch nothing to read; use earliest or offsets")
