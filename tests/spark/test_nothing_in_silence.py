@@ -103,6 +103,19 @@ def test_a_query_that_was_ended_in_its_first_micro_batch_says_that_it_begins_ane
         reader.stop()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("start", ["latest", '{"%s":{"0":-1,"1":0}}'])
+def test_a_query_that_begins_anew_behind_its_first_micro_batch_says_so(broker, topic, produce, caplog, kind, start):
+    produce(topic, {0: [Record(None, b"a")] * 3})
+    reader = _reader(kind, broker, subscribe=topic, startingOffsets=start.replace("%s", topic))
+    first = reader.initialOffset()
+    caplog.clear()
+    assert reader.partitions(first, {topic: {"0": 2, "1": 0}}) == []
+    (message,) = caplog.messages
+    assert f"begins anew behind it ({topic}-0): what came between its start and that" in message
+    reader.stop()
+
+
 def _delete(broker, topic, before):
     with Client(broker.bootstrap) as client, Admin(client) as admin:
         admin.delete_records({TopicPartition(topic, 0): before})

@@ -95,6 +95,9 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
             KafkaError: the broker no longer holds a range (failOnDataLoss).
         """
         begin, until = from_document(start), from_document(end)
+        is_begun_anew = start == self.initial and not self.is_end_asked
+        if is_begun_anew:
+            self._say_begun_behind(begin, until)
         if start == self.initial and not self.limited:  # of Trigger.AvailableNow, Spark asks for the end first
             begin = {at: min(offset, until[at]) for at, offset in begin.items() if at in until}
         if begin == until:
@@ -102,7 +105,7 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
         # The offsets behind this end are not requested again: a range that is lost meanwhile fails its task.
         planned, self.planned = self.planned, None
         held = planned[1:] if planned is not None and planned[0] == end else self._available_offsets()
-        if start == self.initial and not self.is_end_asked and self.starting != LATEST:
+        if is_begun_anew and self.starting != LATEST:
             self._say_begun_anew(begin, until, held[0])
         ranges, lost = plan(begin, until, *held)
         self._judge(lost if self.limited else went_back(begin, until) + lost)
@@ -139,6 +142,17 @@ class UnlimitedStreamReader(PartitionReader, DataSourceStreamReader):
                 "tagwire: the query was ended in its first micro-batch, and begins anew at the first offsets that "
                 "there are now (%s): what was deleted since it began is not read, and nothing is kept to tell it by",
                 named(late),
+            )
+
+    def _say_begun_behind(self, begin: Offsets, until: Offsets) -> None:
+        """Warns where such a query begins anew behind the end of that micro-batch, as one does that starts at the
+        latest offsets: what it was to read is left out."""
+        behind = [at for at in sorted(begin.keys() & until.keys()) if begin[at] > until[at]]
+        if behind:
+            log.warning(
+                "tagwire: the query was ended in its first micro-batch, and begins anew behind it (%s): what came "
+                "between its start and that micro-batch's end is not read, and nothing is kept to tell it by",
+                named(behind),
             )
 
     def _available_offsets(self) -> tuple[Offsets, Offsets]:
