@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tagwire import messages
-from tagwire.errors import CorruptRecordError
+from tagwire.errors import CorruptRecordError, StorageError
 from tagwire.records import Record
 from tagwire.spark.file_systems import FileInfo, LocalFileSystem
 from tagwire.spark.segments.source import SegmentsDataSource
@@ -116,3 +116,24 @@ def test_a_partition_that_a_broker_removes_while_its_data_directory_is_listed_is
 
     monkeypatch.setattr(LocalFileSystem, "list_directory", removed)
     assert rows_of(tmp_path, "offset") == [0, 1]
+
+
+def test_a_last_segment_that_is_rolled_and_replaced_while_tasks_read_it_ends_the_read(tmp_path: Path) -> None:
+    log = LogDirectory(tmp_path, "t-0")
+    for _ in range(5):
+        log.numbered(2)
+    source = SegmentsDataSource({"path": str(tmp_path), "maxPartitionBytes": "1"})
+    reader = source.reader(source.schema())
+    first, *others = reader.partitions()
+    assert len(others) == 4
+    list(reader.read(first))
+    segment, data = log.segment, log.segment.read_bytes()
+    segment.write_bytes(data[: len(data) // 5 * 4])  # what a broker cuts off is left out
+    assert [batch.num_rows for task in others for batch in reader.read(task)] == [2, 2, 2]
+    log.roll()
+    log.numbered(2)
+    (tmp_path / "new").write_bytes(data[len(data) // 5 :])
+    (tmp_path / "new").replace(segment)
+    for task in others:
+        with pytest.raises(StorageError, match=r"0\.log: has [0-9,]+ bytes, and had .*: a broker has cut or replaced"):
+            list(reader.read(task))

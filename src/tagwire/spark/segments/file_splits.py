@@ -42,15 +42,21 @@ class LogFile:
     def check_kept(self) -> None:
         """Raises StorageError where the segment has another size than when the read was planned: nothing is written to
         one that is not the last, but compaction puts another in its place (Kafka's UnifiedLog.replaceSegments), whose
-        records stand elsewhere, and those of one task would come twice or not at all."""
-        if self.last or not isinstance(self.file_system, LocalFileSystem):  # stores keep what was tiered as it is
+        records stand elsewhere, and those of one task would come twice or not at all. What was the last grows, or is
+        cut; once another follows it, it may be replaced, too."""
+        if not isinstance(self.file_system, LocalFileSystem):  # stores keep what was tiered as it is
             return
         size = self.file_system.size(self.path)
-        if size != self.size:
-            raise StorageError(
-                f"{self.path}: has {size:,} bytes, and had {self.size:,} when the read began: a broker has cut or "
-                "replaced it meanwhile, as compaction does; read again"
-            )
+        if size == self.size or (self.last and (size > self.size or not self._is_followed(self.file_system))):
+            return
+        raise StorageError(
+            f"{self.path}: has {size:,} bytes, and had {self.size:,} when the read began: a broker has cut or "
+            "replaced it meanwhile, as compaction does; read again"
+        )
+
+    def _is_followed(self, file_system: LocalFileSystem) -> bool:
+        names = (final_name(each.name) for each in file_system.list_directory(str(PurePosixPath(self.path).parent)))
+        return any(kind_of(name) == "log" and (offset_of(name) or 0) > self.base_offset for name in names)
 
 
 @dataclass(frozen=True)
