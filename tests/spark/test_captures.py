@@ -11,6 +11,9 @@ import zstandard
 
 from tagwire.capture import Census, Losses, judge, observe
 from tagwire.cli import main
+from tagwire.errors import CaptureError
+from tagwire.spark.captures import CaptureDataSource
+from tagwire.spark.ddl import parse_schema
 from tagwire.spark.failure import reason
 from tagwire.spark.jobs.audit import gather
 
@@ -138,3 +141,22 @@ def test_what_is_wrong_is_said_in_one_line(spark, evidence, options, path, said)
     with pytest.raises(Exception) as caught:
         spark.read.format("tagwire-capture").options(**options).load(str(evidence / path)).count()
     assert said in str(reason(caught.value))
+
+
+@pytest.mark.parametrize("gathered", ["false", "true"])
+@pytest.mark.parametrize("size", ["1000", "1000000"])
+def test_a_log_that_is_rotated_between_a_reads_plan_and_its_tasks_ends_the_read(evidence, tmp_path, size, gathered):
+    log = tmp_path / "request.log"
+    log.write_bytes((evidence / "request.log").read_bytes())
+    source = CaptureDataSource({"path": str(log), "maxPartitionBytes": size, "gathered": gathered})
+    schema = source.schema()
+    reader = source.reader(parse_schema(schema) if isinstance(schema, str) else schema)
+    tasks = reader.partitions()
+    with log.open("a") as more:
+        more.write("what is written meanwhile\n")
+    assert sum(batch.num_rows for batch in reader.read(tasks[0]))
+    log.rename(tmp_path / "request.log.1")
+    log.write_bytes((evidence / "request.log").read_bytes()[:2000])
+    for task in tasks:
+        with pytest.raises(CaptureError, match=r"request\.log: has 2,000 bytes, and had .*: it was rotated meanwhile"):
+            list(reader.read(task))

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from tagwire.capture import Census, Losses, Offers, Piece, paths_of, pieces, seen_in, take_census
-from tagwire.errors import ConfigError
+from tagwire.errors import CaptureError, ConfigError
 from tagwire.spark.columns import arrow_schema
 from tagwire.spark.ddl import parse_schema
 from tagwire.spark.failure import without_tracebacks
@@ -127,16 +127,17 @@ class CaptureReader(DataSourceReader):
         for reason, times in passed_over.counts.items():
             log.warning("left out: %d x %s, first %s", times, reason, passed_over.first[reason].file)
         return [
-            InputPartition((str(piece.path), piece.start, piece.end))
+            InputPartition((str(piece.path), piece.start, piece.end, size))
             for path in paths
-            for piece in pieces(path, self._split_bytes)
+            for size, piece in _sized(path, pieces(path, self._split_bytes))
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The observations of one file, or piece of one."""
+        """The observations of one file, or piece of one. Raises CaptureError where it is not what was planned."""
         if partition is None or partition.value is None:  # what Spark makes of a plan without tasks
             return iter(())
-        path, start, end = partition.value
+        path, start, end, size = partition.value
+        _refuse_rotated(Path(path), size)
         return prefetched(self._batches(Piece(Path(path), start, end)))
 
     def _batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -169,6 +170,22 @@ class GatheringReader(CaptureReader):
                 yield from connection_batches(census)
         yield from connection_batches(census)
         yield from census_batches(census, losses)
+
+
+def _sized(path: Path, cut: list[Piece]) -> Iterator[tuple[int, Piece]]:
+    """The pieces of a file, each with how large all of it is."""
+    size = max(path.stat().st_size, cut[-1].end or 0)
+    return ((size, piece) for piece in cut)
+
+
+def _refuse_rotated(path: Path, size: int) -> None:
+    """Logs grow; what is smaller than it was stands elsewhere by now, and a verdict would be without it."""
+    there = path.stat().st_size
+    if there < size:
+        raise CaptureError(
+            f"{path}: has {there:,} bytes, and had {size:,} when the read began: it was rotated meanwhile, as brokers "
+            "do with their logs; read again"
+        )
 
 
 def _shaped(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
