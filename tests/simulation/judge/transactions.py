@@ -175,11 +175,16 @@ def _open_too_long(facts: Facts) -> Iterator[Anomaly]:
     first: dict[tuple, float] = {}
     earliest: dict[tuple, float] = {}
     looked: dict[Place, float] = {}
+    last_round = this_round = None  # when any partition was looked at: all are at once
     owned = {each.value["producer_id"]: each.value["transaction_timeout"] for each in facts.operations.of("own")}
     for sample in facts.operations.of("partition_state"):
         value = sample.invoked.value
         place = value["topic"], value["partition"]
-        before, looked[place] = looked.get(place, sample.began), sample.began
+        if sample.began != this_round:
+            last_round, this_round = this_round, sample.began
+        # One that is new may have been made, and written to, right after the last round.
+        before = looked.get(place, sample.began if last_round is None else last_round)
+        looked[place] = sample.began
         for producer_id, epoch, offset, begun in value.get("open") or ():
             key = value["topic"], value["partition"], producer_id, epoch, offset
             if key not in first:

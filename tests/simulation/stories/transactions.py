@@ -146,6 +146,13 @@ def _it_may_have_begun_before_the_clock_was_set_back_for_good(story):
     _open_after_a_jump(story, stays=True)
 
 
+@innocent
+def _it_may_have_begun_before_in_a_partition_that_nobody_had_looked_at(story):
+    story.note("broker-1", "partition_state", node=1, topic="t", partition=1, last_stable=0, high_watermark=0, open=[])
+    story.wait(0.5)
+    _open_after_a_jump(story, stays=True)
+
+
 @planted("stuck-transaction")
 def _nobody_had_begun_it_when_the_clock_was_set_back_for_good(story):
     story.note("nemesis", "fault", fault="clock_jump", target="broker", detail={"offset": -3600.0, "stays": True})

@@ -62,13 +62,15 @@ class TidyingOffsets(Committing):
         self.holds(node, "Fetch", about, ends >= TRANSACTIONS, False)
 
     async def _ends_of(self, producer_id: int) -> int:
-        """How many ends of its transactions are left."""
+        """How many ends of its transactions are left, before whatever is open: none of what follows that is taken away,
+        however long a clock that was set back keeps it open."""
         kept = await self.client.topic(OFFSETS)
         kind, leader, offset, count = messages.FetchRequest, kept.partitions[0].leader, 0, 0
         while True:
             part = kind.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
             named = kind.FetchTopic(topic=OFFSETS, topic_id=kept.topic_id, partitions=[part])
-            response: Any = await self.said(leader, kind(session_epoch=-1, topics=[named]), f"all of {OFFSETS}", "NONE")
+            request = kind(session_epoch=-1, isolation_level=1, topics=[named])
+            response: Any = await self.said(leader, request, f"all of {OFFSETS}", "NONE")
             batches = list(read(response.responses[0].partitions[0].records or b""))
             if not batches:
                 return count
