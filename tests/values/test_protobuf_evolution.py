@@ -10,7 +10,7 @@ import pytest
 from tagwire.errors import ValueSchemaError
 from tagwire.values.schemas import Schema
 
-from .protobuf_schemas import FORMAT, message_class, proto, proto2, proto3
+from .protobuf_schemas import FORMAT, decoded, message_class, proto, proto2, proto3
 
 
 def read(reader: Schema, writer: Schema, **fields: Any) -> Any:
@@ -106,6 +106,22 @@ def test_what_protobuf_may_not_read_alike_is_told() -> None:
     for place, ((_, _, told), line) in enumerate(zip(NOT_ALIKE, found)):
         assert told.replace("t.C", f"t.C{place}") in line
         assert f"t.C{place}" in line
+
+
+def test_entries_that_hold_more_than_a_key_and_a_value_are_read_as_a_map() -> None:
+    besides = "message E { string key = 1; N value = 2; string note = 3; } message N { int32 x = 1; }"
+    writer = proto3("repeated E m = 1; string s = 2;", besides)
+    reader = proto3("map<string, N> m = 1; string s = 2;", "message N { int32 x = 1; }")
+    entries = [{"key": "a", "value": {"x": 7}, "note": "n"}, {"key": "b", "value": {"x": 8}}]
+    body = message_class(writer)(m=entries).SerializeToString()
+    decoder = FORMAT.reader_schema(reader).decoder(writer, None, (0,))
+    rows = decoder.decode(pa.array([body] * 3 + [b"\x12\x01\xff"], pa.binary()))[0].to_pylist()  # read alone, too
+    assert [None if row is None else sorted(row["m"]) for row in rows] == [[("a", {"x": 7}), ("b", {"x": 8})]] * 3 + [
+        None
+    ]
+    closed = proto2("map<string, E> m = 1;", "enum E { A = 0; }")
+    of_another_number = b"\x0a\x05\x0a\x01k\x10\x07"
+    assert decoded(closed, of_another_number, b"\x0a\x05\x0a\x01k\x18\x07") == [{"m": []}, {"m": [("k", "A")]}]
 
 
 def test_a_message_that_is_removed_is_told() -> None:

@@ -18,6 +18,8 @@ from tagwire.values.protobuf.mapping import FLOATS, FieldPlan, MessagePlan, Shap
 with Needs("protobuf"):
     from google.protobuf.descriptor import FieldDescriptor
     from google.protobuf.message import DecodeError as _Refused
+    from google.protobuf.message_factory import GetMessageClass
+    from google.protobuf.unknown_fields import UnknownFieldSet
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -29,6 +31,8 @@ _UNSIGNED: Final = {
     FieldDescriptor.TYPE_FIXED64: 64,
 }
 _LONGEST: Final = (1 << 63) - 1
+_SIZED: Final = 2
+"""The wire type of what has its length before it."""
 
 
 class MessageReader:
@@ -86,8 +90,7 @@ def _field_reader(field: FieldPlan) -> Reader:
     name = field.name
     one = _one_reader(field)
     if field.key is not None and field.value is not None:
-        key, value = _one_reader(field.key), _one_reader(field.value)
-        return lambda message: [(key(k), value(v)) for k, v in getattr(message, name).items()]
+        return _map_reader(field, field.key, field.value)
     if field.repeated:
         return lambda message: [one(value) for value in getattr(message, name)]
     if field.presence:
@@ -102,6 +105,27 @@ def _field_reader(field: FieldPlan) -> Reader:
     def read(message: Any) -> Any:
         value = getattr(message, name)
         return one(value) if value else None
+
+    return read
+
+
+def _map_reader(field: FieldPlan, key: FieldPlan, value: FieldPlan) -> Reader:
+    name, number = field.name, field.number
+    read_key, read_value = _one_reader(key), _one_reader(value)
+    is_closed = value.enum is not None and value.enum.closed
+
+    def read(message: Any) -> list[tuple[Any, Any]]:
+        entries = {read_key(k): read_value(v) for k, v in getattr(message, name).items()}
+        # An entry that has more than key and value the library keeps as a whole among what it does not know. Writers
+        # may have more in it where theirs is no map but a repeated message, which is the same on the wire.
+        for unknown in UnknownFieldSet(message):
+            if unknown.field_number != number or unknown.wire_type != _SIZED:
+                continue
+            entry: Any = GetMessageClass(message.DESCRIPTOR.fields_by_number[number].message_type)
+            entry = entry.FromString(unknown.data)
+            if not (is_closed and any(each.field_number == value.number for each in UnknownFieldSet(entry))):
+                entries[read_key(entry.key)] = read_value(entry.value)
+        return list(entries.items())
 
     return read
 
@@ -130,7 +154,7 @@ def _text(value: str | bytes) -> str:
 def _microseconds(message: Any) -> int:
     nanos = message.nanos
     found = message.seconds * 1_000_000 + (nanos // 1000 if nanos >= 0 else -(-nanos // 1000))
-    if not -_LONGEST <= found <= _LONGEST:
+    if not -_LONGEST - 1 <= found <= _LONGEST:
         raise DecodeError(f"{message.seconds} seconds are more microseconds than 64 bits hold")
     return int(found)
 
