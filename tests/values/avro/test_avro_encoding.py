@@ -125,6 +125,18 @@ def test_a_union_of_two_numbers_is_a_column_of_what_is_written_whatever_they_cou
         assert not any(bad.to_pylist())
 
 
+def test_a_default_of_a_union_of_two_numbers_is_what_would_be_written_whatever_they_count() -> None:
+    counted = {"name": "u", "type": [logical("long", "timestamp-millis"), "int"], "default": 5}
+    schema = Schema(json.dumps(record(("a", "int"), counted)))
+    older = Schema(json.dumps(record(("a", "int"))))
+    read, bad = FORMAT.reader_schema(schema).decoder(older).decode(pa.array([b"\x02"]))
+    assert (read.to_pylist(), bad.to_pylist()) == ([{"a": 1, "u": 5}], [False])
+    assert encoded(record(("a", "int"), counted), pa.array([{"a": 1}], pa.struct([("a", pa.int32())]))) == (
+        [b"\x02\x00\x0a"],
+        [False],
+    )
+
+
 def test_a_time_is_written_to_that_of_two_numbers_that_counts_it() -> None:
     schema = record(("u", ["int", logical("long", "timestamp-millis")]))
     column = pa.array([{"u": 5_000}], pa.struct([("u", pa.timestamp("us", "UTC"))]))

@@ -254,6 +254,31 @@ def test_a_writers_schema_that_does_not_resolve_is_refused_before_any_value() ->
         reader.decoder(schema(record(("a", "string"))))
 
 
+def test_a_type_that_cannot_be_read_is_told_of_each_place_where_it_stands() -> None:
+    def twice(kind: str) -> Any:
+        return record(("a", record(("x", kind), name="I")), ("b", {"type": "array", "items": "I"}))
+
+    assert FORMAT.compatibility(schema(twice("string")), schema(twice("int"))) == [
+        "at a.x: string cannot be read as int",
+        "at b[].x: string cannot be read as int",
+    ]
+
+
+def test_unions_of_records_that_are_alike_by_their_short_names_are_compared_in_bounded_time() -> None:
+    def nested(one: str, other: str, leaf: str, levels: int) -> Any:
+        inner: Any = leaf
+        for level in range(1, levels + 1):
+            first = record(("f", inner), name=f"{one}{level}.R")
+            names = leaf if level == 1 else [f"{one}{level - 1}.R", f"{other}{level - 1}.R"]
+            inner = [first, record(("f", names), name=f"{other}{level}.R")]
+        return inner
+
+    writer, reader = schema(nested("a", "b", "string", 14)), schema(nested("c", "d", "int", 14))
+    with pytest.raises(ValueSchemaError, match="string cannot be read as int"):
+        FORMAT.reader_schema(reader).decoder(writer)
+    assert FORMAT.compatibility(writer, reader)
+
+
 def test_whether_a_schema_resolves_does_not_depend_on_the_fields_that_are_read() -> None:
     reader = FORMAT.reader_schema(schema(record(("a", "int"), ("b", "int"))))
     with pytest.raises(ValueSchemaError, match="at a"):

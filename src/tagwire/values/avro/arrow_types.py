@@ -6,6 +6,7 @@ Sources: docs/values.md; Spark's SchemaConverters.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from tagwire.errors import ValueSchemaError
@@ -121,6 +122,12 @@ def is_struct(union: Node) -> bool:
 def is_number(union: Node) -> bool:
     """Whether a union's values are the numbers of two types in one column, logical types left out of account."""
     return _number(union) is not None
+
+
+def counted_plainly(union: Node, branch: Node) -> Node:
+    """A union's type as its column has it: one of two kinds of numbers has them as they are written, whatever one of
+    them counts."""
+    return replace(branch, logical=None) if branch.logical is not None and is_number(union) else branch
 
 
 def member_name(union: Node, branch: Node) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import decimal
 from typing import Final
 
-from tagwire.values.avro.arrow_types import MAX_PRECISION, is_struct, member_name
+from tagwire.values.avro.arrow_types import MAX_PRECISION, counted_plainly, is_struct, member_name
 from tagwire.values.avro.conversions import from_unscaled, stored_time
 from tagwire.values.avro.schema_nodes import NO_DEFAULT, Node
 
@@ -54,7 +54,7 @@ def _of_union(node: Node, given: object) -> object:
     """By the specification a default is of the union's first type; others are taken too, as Avro 1.12 has it."""
     for branch in node.branches:
         try:
-            value = default_value(branch, given)
+            value = default_value(counted_plainly(node, branch), given)
         except ValueError:
             continue
         return {member_name(node, branch): value} if is_struct(node) and branch.kind != "null" else value

@@ -6,15 +6,20 @@ Source: the Avro specification, 1.11, "Schema Resolution", "Aliases".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from tagwire.errors import ValueSchemaError
-from tagwire.values.avro.arrow_types import is_number
+from tagwire.values.avro.arrow_types import counted_plainly
 from tagwire.values.avro.defaults import default_value
 from tagwire.values.avro.schema_nodes import NO_DEFAULT, Field, Node
 
 _MAX_REASONS: Final = 20
+
+_MAX_PAIRS: Final = 1_000_000
+"""How many pairs of types are compared. Unions of records that are alike by their short names have a pair for each two
+of them, at each level again."""
+_TOO_MANY: Final = f"there are more than {_MAX_PAIRS:,} pairs of types to compare"
 
 _PROMOTIONS: Final = {
     "int": ("long", "float", "double"),
@@ -25,12 +30,24 @@ _PROMOTIONS: Final = {
 }
 
 
-class Unresolvable(Exception):
-    """Why a writer's type cannot be read as a reader's, one line each."""
+Reason = tuple[str, str]
+"""Where a type stands, and why it cannot be read."""
 
-    def __init__(self, reasons: Sequence[str]) -> None:
+
+class Unresolvable(Exception):
+    """Why a writer's type cannot be read as a reader's."""
+
+    def __init__(self, reasons: Sequence[Reason]) -> None:
         self.reasons = tuple(reasons[:_MAX_REASONS])
-        super().__init__("; ".join(self.reasons))
+        super().__init__("; ".join(self.lines))
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"at {path}: {why}" if path else why for path, why in self.reasons]
+
+
+class TooManyPairs(Exception):
+    """Two schemas take too long to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +99,26 @@ class _Resolver:
     """
 
     strict: bool
-    done: dict[tuple[int, int], Plan] = field(default_factory=dict)
+    done: dict[tuple[Node, Node], Plan] = field(default_factory=dict)
+    refused: dict[tuple[Node, Node], tuple[str, tuple[Reason, ...]]] = field(default_factory=dict)
+    left: int = _MAX_PAIRS
 
     def resolve(self, writer: Node, reader: Node, path: str) -> Plan:
-        known = self.done.get((id(writer), id(reader)))
-        if known is None:
-            known = self.done[id(writer), id(reader)] = self._resolve(writer, reader, path)
-        return known
+        known = self.done.get((writer, reader))
+        if known is not None:
+            return known
+        if (refused := self.refused.get((writer, reader))) is not None:
+            before, reasons = refused  # told of this place as of that one
+            raise Unresolvable([((path + place[len(before) :]).lstrip("."), why) for place, why in reasons])
+        self.left -= 1
+        if self.left < 0:
+            raise TooManyPairs
+        try:
+            found = self.done[writer, reader] = self._resolve(writer, reader, path)
+        except Unresolvable as error:
+            self.refused[writer, reader] = path, error.reasons
+            raise
+        return found
 
     def _resolve(self, writer: Node, reader: Node, path: str) -> Plan:
         if writer.kind == "union":
@@ -96,13 +126,13 @@ class _Resolver:
         if reader.kind == "union":
             return self._to_union(writer, reader, path)
         if not _match(writer, reader):
-            raise Unresolvable([_at(path, f"{writer} cannot be read as {reader}")])
+            raise Unresolvable([(path, f"{writer} cannot be read as {reader}")])
         if writer.kind == "record":
             return self._record(writer, reader, path)
         if writer.kind in ("array", "map"):
             return Plan(writer, reader, items=self.resolve(writer.element, reader.element, f"{path}[]"))
         if writer.kind == "fixed" and writer.size != reader.size:
-            raise Unresolvable([_at(path, f"{writer} has {writer.size} bytes, {reader} has {reader.size}")])
+            raise Unresolvable([(path, f"{writer} has {writer.size} bytes, {reader} has {reader.size}")])
         if writer.kind == "enum":
             return self._enum(writer, reader, path)
         _check_decimals(writer, reader, path)
@@ -110,7 +140,7 @@ class _Resolver:
 
     def _of_union(self, writer: Node, reader: Node, path: str) -> Plan:
         branches: list[Plan | str] = []
-        reasons: list[str] = []
+        reasons: list[Reason] = []
         for branch in writer.branches:
             try:
                 branches.append(self.resolve(branch, reader, path))
@@ -122,20 +152,18 @@ class _Resolver:
         return Plan(writer, reader, branches=tuple(branches))
 
     def _to_union(self, writer: Node, reader: Node, path: str) -> Plan:
-        reasons: list[str] = []
+        reasons: list[Reason] = []
         for branch in _by_likeness(writer, reader):
-            # A column of two kinds of numbers has them as they are written, whatever one of them counts.
-            kept = replace(branch, logical=None) if branch.logical is not None and is_number(reader) else branch
             try:
-                return Plan(writer, reader, chosen=self.resolve(writer, kept, path))
+                return Plan(writer, reader, chosen=self.resolve(writer, counted_plainly(reader, branch), path))
             except Unresolvable as error:
                 reasons += error.reasons
-        raise Unresolvable(reasons or [_at(path, f"{writer} is none of the reader's {reader}")])
+        raise Unresolvable(reasons or [(path, f"{writer} is none of the reader's {reader}")])
 
     def _record(self, writer: Node, reader: Node, path: str) -> Plan:
         targets = _targets(writer, reader)
         steps: list[Step] = []
-        reasons: list[str] = []
+        reasons: list[Reason] = []
         for each in writer.fields:
             target = targets.get(each.name, -1)
             plan = None
@@ -163,7 +191,7 @@ class _Resolver:
         missing = [symbol for symbol, read in zip(writer.symbols, symbols) if read is None]
         if missing and (self.strict or len(missing) == len(symbols)):
             names = ", ".join(missing[:5]) + ("…" if len(missing) > 5 else "")
-            raise Unresolvable([_at(path, f"{reader} has no symbol {names}, and no default")])
+            raise Unresolvable([(path, f"{reader} has no symbol {names}, and no default")])
         return Plan(writer, reader, symbols=symbols)
 
 
@@ -177,6 +205,8 @@ def resolve(writer: Node, reader: Node) -> Plan:
         return _Resolver(strict=False).resolve(writer, reader, "")
     except Unresolvable as error:
         raise ValueSchemaError(f"the writer's schema does not resolve to the reader's: {error}") from None
+    except TooManyPairs:
+        raise ValueSchemaError(f"the writer's schema is not resolved to the reader's: {_TOO_MANY}") from None
 
 
 def incompatibilities(writer: Node, reader: Node) -> list[str]:
@@ -184,7 +214,9 @@ def incompatibilities(writer: Node, reader: Node) -> list[str]:
     try:
         _Resolver(strict=True).resolve(writer, reader, "")
     except Unresolvable as error:
-        return list(error.reasons)
+        return error.lines
+    except TooManyPairs:
+        return [_TOO_MANY]
     return []
 
 
@@ -228,11 +260,11 @@ def _targets(writer: Node, reader: Node) -> dict[str, int]:
 
 def _default(wanted: Field, path: str) -> object:
     if wanted.default is NO_DEFAULT:
-        raise Unresolvable([_at(path, "the writer does not have this field, and the reader has no default for it")])
+        raise Unresolvable([(path, "the writer does not have this field, and the reader has no default for it")])
     try:
         return default_value(wanted.node, wanted.default)
     except ValueError as error:
-        raise Unresolvable([_at(path, f"the reader's default does not fit: {error}")]) from None
+        raise Unresolvable([(path, f"the reader's default does not fit: {error}")]) from None
 
 
 def _check_decimals(writer: Node, reader: Node, path: str) -> None:
@@ -240,12 +272,8 @@ def _check_decimals(writer: Node, reader: Node, path: str) -> None:
     if written is None or read is None or "decimal" not in (written.name, read.name):
         return
     if written.name != read.name or written.scale != read.scale or written.precision > read.precision:
-        raise Unresolvable([_at(path, f"{writer} cannot be read as {reader}")])
+        raise Unresolvable([(path, f"{writer} cannot be read as {reader}")])
 
 
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _at(path: str, why: str) -> str:
-    return f"at {path}: {why}" if path else why
