@@ -128,7 +128,7 @@ class JsonDecoder:
 
     @cached_property
     def _is_exact(self) -> bool:
-        return self.shape.has(shapes.DECIMAL)
+        return self.shape.has(shapes.DECIMAL, shapes.INTEGER, shapes.DAYS, shapes.MILLIS)
 
     def __reduce__(self) -> tuple[object, ...]:
         return JsonDecoder, (self.shape,)

@@ -49,7 +49,7 @@ class _Twice(dict[str, Any]):
 
 
 class _Written(float):
-    """A number with a point or an exponent that knows how it was written, for decimals."""
+    """A number with a point or an exponent that knows how it was written, for decimals and integers."""
 
     text: str
 
@@ -63,7 +63,7 @@ def parse(body: bytes, *, exact: bool = False) -> Any:
     """A value as Python has JSON, in which NaN may still be.
 
     Args:
-        exact: whether numbers keep all their digits, for decimals.
+        exact: whether numbers keep all their digits, for decimals and integers.
 
     Raises:
         NotRead: it is no JSON. RecursionError: it is nested deeper than Python goes.
@@ -122,8 +122,8 @@ def _integer(shape: Shape) -> Reader:
     least, most = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def read(value: Any) -> Any:
-        if isinstance(value, float) and value.is_integer():  # 1.0 is an integer to JSON Schema
-            value = int(value)
+        if type(value) is _Written and value.is_integer():  # 1.0 is an integer to JSON Schema
+            value = _whole(value)
         if type(value) is not int:
             raise _refused(shape, value)
         if not least <= value <= most:
@@ -131,6 +131,15 @@ def _integer(shape: Shape) -> Reader:
         return value
 
     return read
+
+
+def _whole(value: _Written) -> float:
+    """The integer that a number is by its digits, of which a float has but some; itself where it is none."""
+    try:
+        found = Decimal(value.text)
+    except InvalidOperation:  # its exponent is beyond any
+        return value
+    return int(found) if found == found.to_integral_value() else value
 
 
 def _number(shape: Shape) -> Reader:
