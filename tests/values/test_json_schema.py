@@ -350,6 +350,16 @@ def test_a_value_may_lack_properties_have_others_and_write_integers_with_a_point
         ]
 
 
+def test_an_integer_that_is_written_with_a_point_or_an_exponent_keeps_all_its_digits() -> None:
+    texts = ["9007199254740993.0", "9223372036854775807.0", "-9.223372036854775808e18", "10e2"]
+    assert decoded({"type": "integer"}, *texts) == (
+        [9007199254740993, (1 << 63) - 1, -(1 << 63), 1000],
+        [False] * 4,
+    )
+    texts = ["9007199254740993.5", "1.00000000000000000001", "9223372036854775808.0", "1e-99999999999999999999"]
+    assert decoded({"type": "integer"}, *texts) == ([None] * 4, [True] * 4)
+
+
 def test_what_no_column_takes_may_be_nested_however_deep_and_what_one_takes_is_a_bad_row() -> None:
     deep = b'{"n":1,"other":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     assert decoded(PLAIN, deep, b"no")[1] == [False, True]
@@ -678,6 +688,17 @@ def test_a_row_that_json_or_the_schema_cannot_have_is_bad_and_says_why(said: obj
     assert (
         FORMAT.encoder(schema_of(record(x=said)), kind).refusal(pa.array([wrong], kind).to_pylist()[0]).startswith(why)
     )
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.uint64()])
+def test_an_integer_of_more_digits_than_a_decimal_has_is_a_bad_row(kind: pa.DataType) -> None:
+    parameters = {"scale": "2", "connect.decimal.precision": "5"}
+    price = {"type": "number", "connect.type": "bytes", "title": CONNECT + "Decimal", "connect.parameters": parameters}
+    column = pa.array([999, 1000, None], kind)
+    assert encoded(price, column) == ([b"999", None, None], [False, True, False])
+    told = FORMAT.encoder(schema_of(price), kind).refusal(1000)
+    assert told == "1000 has more than 3 digits before the point"
+    assert encoded(price, pa.array([-1000, 1 - (1 << 63)], pa.int64())) == ([None, None], [True, True])
 
 
 def test_text_that_is_not_utf_8_and_times_beyond_the_year_9999_are_bad_rows() -> None:

@@ -9,6 +9,7 @@ from tagwire.values.avro.binary_pieces import joined
 from tagwire.values.avro.column_writer import Faults, writer_of
 from tagwire.values.avro.one_value import NotPlain, Put, put_of
 from tagwire.values.avro.schema_parsing import parse_schema
+from tagwire.values.dictionaries import without_dictionary
 from tagwire.values.schemas import Schema
 
 with Needs("avro"):
@@ -27,13 +28,15 @@ class AvroEncoder:
     def __init__(self, schema: Schema, columns: pa.DataType) -> None:
         self._schema = schema
         self._columns = columns
-        self._write = writer_of(parse_schema(schema), columns)
+        plain = columns.value_type if pa.types.is_dictionary(columns) else columns
+        self._write = writer_of(parse_schema(schema), plain)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self._schema, self._columns)
 
     def encode(self, column: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Binary bodies, and a boolean array of the rows that cannot be written. Those and nulls are null."""
+        column = without_dictionary(column)
         present = np.asarray(column.is_valid()) if column.null_count else None
         pieces, bad = self._write(column, present, Faults())
         bodies = joined(pieces, len(column))
@@ -65,7 +68,9 @@ class AvroEncoder:
         """Why a row, as `pa.Array.to_pylist` gives it, cannot be written, in one line."""
         faults = Faults()
         try:
-            self._write(pa.array([row], self._columns), None, faults)
+            self._write(without_dictionary(pa.array([row], self._columns)), None, faults)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             return f"the row is no {self._columns}: {str(error).splitlines()[0]}"
+        except UnicodeEncodeError:
+            return "a text is not UTF-8"
         return faults.reasons[0] if faults.reasons else "the row can be written"

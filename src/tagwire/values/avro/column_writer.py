@@ -17,6 +17,7 @@ from tagwire.values.avro.arrow_types import arrow_type, is_number, is_struct, me
 from tagwire.values.avro.binary_pieces import blanked, joined, of_bytes, of_lengths, of_width, varints
 from tagwire.values.avro.defaults import default_value
 from tagwire.values.avro.schema_nodes import NO_DEFAULT, Field, Node
+from tagwire.values.dictionaries import without_dictionary
 
 with Needs("avro"):
     import numpy as np
@@ -59,7 +60,7 @@ def writer_of(node: Node, column: pa.DataType, path: str = "") -> Write:
     """
     if isinstance(column, pa.BaseExtensionType):
         column = column.storage_type
-    if node.kind == "union":
+    if node.kind == "union" and not pa.types.is_dictionary(column):
         return _union(node, column, path)
     if node.kind == "null" and pa.types.is_null(column):
         return lambda array, present, faults: ([], None)
@@ -69,7 +70,7 @@ def writer_of(node: Node, column: pa.DataType, path: str = "") -> Write:
         return _blocks(node, column, path)
     if pa.types.is_dictionary(column):
         plain = writer_of(node, column.value_type, path)
-        return lambda array, present, faults: plain(array.cast(column.value_type), present, faults)
+        return lambda array, present, faults: plain(without_dictionary(array), present, faults)
     bad = _leaf(node, column)
     if bad is None:
         raise _misfit(path, f"{node} cannot be written from {column}")
@@ -128,7 +129,7 @@ def _leaf(node: Node, column: pa.DataType) -> Leaf | None:
     if node.kind in ("bytes", "fixed") and logical == "decimal" and types.is_decimal(column):
         return _decimal(node, column)
     if node.kind in ("string", "enum") and _is_text(column):
-        return _text if node.kind == "string" else _enum(node)
+        return _string if node.kind == "string" else _enum(node)
     if node.kind in ("bytes", "fixed") and logical != "decimal" and _is_binary(column):
         return _text if node.kind == "bytes" else _fixed(node)
     return None
@@ -249,6 +250,23 @@ def _text(array: pa.Array, present: Any) -> tuple[list[pa.Array], Any, str]:
     return [varints(lengths, present), array], None, ""
 
 
+def _string(array: pa.Array, present: Any) -> tuple[list[pa.Array], Any, str]:
+    pieces, _, _ = _text(array, present)
+    raw = array.cast(pa.binary())
+    try:
+        raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pieces, np.array([not _is_utf8(each) for each in raw.to_pylist()]), "its text is not UTF-8"
+    return pieces, None, ""
+
+
+def _is_utf8(data: bytes | None) -> bool:
+    try:
+        return data is None or data.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
 def _fixed(node: Node) -> Leaf:
     def write(array: pa.Array, present: Any) -> tuple[list[pa.Array], Any, str]:
         array = array.cast(pa.binary())
@@ -317,10 +335,11 @@ def _union_struct(node: Node, column: pa.DataType, path: str, nothing: int) -> W
         if each.name not in named:
             raise _misfit(path, f"{node} has no {each.name}")
         branch = named[each.name]
-        writes.append((node.branches.index(branch), writer_of(branch, each.type, _below(path, each.name))))
+        kept = each.type.value_type if pa.types.is_dictionary(each.type) else each.type
+        writes.append((node.branches.index(branch), writer_of(branch, kept, _below(path, each.name))))
 
     def write_union(array: pa.Array, present: Any, faults: Faults) -> Pieces:
-        columns = array.flatten()
+        columns = [without_dictionary(each) for each in array.flatten()]
         valid = [np.asarray(each.is_valid()) for each in columns]
         given = np.sum(valid, axis=0)
         tags = np.full(len(array), max(nothing, 0), np.int64)

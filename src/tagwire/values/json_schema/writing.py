@@ -7,6 +7,7 @@ import math
 from binascii import b2a_base64
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,7 @@ with Needs("arrow"):
     import pyarrow as pa
     import pyarrow.compute as pc
 
+from tagwire.values.dictionaries import without_dictionary
 from tagwire.values.json_schema import shapes
 from tagwire.values.json_schema.one_value import NotPlain, Text, text_of
 from tagwire.values.json_schema.shapes import Property, Shape
@@ -27,6 +29,8 @@ _ESCAPES: Final = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20
 _FIRST_SECOND, _LAST_SECOND = -62_167_219_200, 253_402_300_799
 _A_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _A_DAY: Final = 86_400
+_DIGITS: Final = 20
+"""Of an integer of 64 bits."""
 
 
 class _Written(NamedTuple):
@@ -51,6 +55,7 @@ class JsonEncoder:
 
     def encode(self, column: pa.Array) -> tuple[pa.Array, pa.Array]:
         """UTF-8 bodies, and which rows cannot be written; those and nulls are null."""
+        column = without_dictionary(column)
         written = _written(column, self.shape)
         text, bad = _whole(written), written.bad
         if text.null_count > column.null_count and bad is None:
@@ -90,8 +95,7 @@ class JsonEncoder:
 
 
 def _written(column: pa.Array, shape: Shape) -> _Written:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = without_dictionary(column)
     if pa.types.is_null(column.type):
         return _Written(pa.nulls(len(column), pa.string()))
     return _WRITERS[shape.kind](column, shape)
@@ -120,7 +124,7 @@ def _struct(column: pa.Array, shape: Shape) -> _Written:
     for one in shape.properties:
         if one.name not in names:
             continue
-        child = pc.struct_field(column, [names.index(one.name)])
+        child = without_dictionary(pc.struct_field(column, [names.index(one.name)]))
         found = _written(child, one.shape)
         label = json.dumps(one.name, ensure_ascii=False) + ":"
         comma = "," if pieces else ""
@@ -221,6 +225,12 @@ def _number(column: pa.Array, shape: Shape) -> _Written:
         finite = pc.is_finite(column)
         if pc.all(finite).as_py() is False:
             bad = pc.fill_null(pc.invert(finite), False)
+    elif shape.kind == shapes.DECIMAL and pa.types.is_integer(column.type):
+        whole = shape.precision - shape.scale
+        if whole < _DIGITS:
+            bound = pa.scalar(Decimal(10**whole), pa.decimal128(_DIGITS, 0))
+            beyond = pc.greater_equal(pc.abs(column.cast(bound.type)), bound)
+            bad = pc.fill_null(beyond, False) if pc.any(beyond).as_py() else None
     return _Written(column.cast(pa.string()), bad)
 
 
@@ -335,6 +345,10 @@ def _why(value: Any, shape: Shape, where: str) -> str | None:
         assert shape.item is not None
         items = enumerate(value)
         return next((why for place, one in items if (why := _why(one, shape.item, f"{where}[{place}]"))), None)
+    if isinstance(value, str) and not is_encodable(value):
+        return f"{at}is not UTF-8"
+    if shape.kind == shapes.DECIMAL and isinstance(value, int) and abs(value) >= 10 ** (shape.precision - shape.scale):
+        return f"{at}{value} has more than {shape.precision - shape.scale} digits before the point"
     if isinstance(value, float) and not math.isfinite(value):
         return f"{at}{value} is no number of JSON"
     if shape.kind == shapes.ANY and not _is_json(str(value).encode("utf-8", "surrogatepass")):

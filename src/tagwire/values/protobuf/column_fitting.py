@@ -10,6 +10,7 @@ from typing import Final
 
 from tagwire.errors import EncodeError, ValueSchemaError
 from tagwire.extras import Needs
+from tagwire.values.dictionaries import without_dictionary
 from tagwire.values.protobuf.mapping import FieldPlan, MessagePlan, Shape
 
 with Needs("arrow"):
@@ -86,7 +87,7 @@ def fit_struct(fields: tuple[FittedField, ...], column: pa.Array) -> list[pa.Arr
     valid = column.is_valid() if column.null_count else None
     for fitting in fields:
         plan = fitting.plan
-        values = pc.struct_field(column, [plan.name])
+        values = without_dictionary(pc.struct_field(column, [plan.name]))
         if plan.required:
             absent = values.is_null() if valid is None else pc.and_(valid, values.is_null())
             if pc.any(absent).as_py():
@@ -161,7 +162,7 @@ def _fitted_field(plan: FieldPlan, column: pa.DataType, path: str) -> FittedFiel
 
 def _elements(values: pa.Array) -> pa.Array:
     """What lists hold, of those that are not null."""
-    elements = values.flatten()
+    elements = without_dictionary(values.flatten())
     if elements.null_count:
         raise EncodeError("an element is null, which Protobuf has none of")
     return elements
@@ -190,7 +191,7 @@ def _fitted_map(plan: FieldPlan, column: pa.DataType, path: str) -> FittedField:
             return pa.nulls(len(values), kind)
         entries = values.cast(pa.list_(pa.struct([("key", column.key_type), ("value", column.item_type)])))
         flat = entries.flatten()
-        keys, items = pc.struct_field(flat, [0]), pc.struct_field(flat, [1])
+        keys, items = (without_dictionary(pc.struct_field(flat, [place])) for place in (0, 1))
         if items.null_count:
             raise EncodeError("a value is null, which Protobuf's maps have none of")
         fit_keys, fit_items = key.fit(keys), value.fit(items)
@@ -204,8 +205,7 @@ def _fitted_one(plan: FieldPlan, column: pa.DataType, path: str) -> FittedField:
     if pa.types.is_null(column):
         return _fitted_null(plan)
     if pa.types.is_dictionary(column):
-        inner = _fitted_one(plan, column.value_type, path)
-        return FittedField(plan, lambda values: inner.fit(values.dictionary_decode()), inner.type, inner.fields)
+        return _fitted_one(plan, column.value_type, path)  # of what is in it, as `without_dictionary` gives it
     if plan.message is not None:
         fields = _fitted(plan.message, column, path)
         kind = pa.struct([pa.field(field.plan.name, field.type) for field in fields])

@@ -66,6 +66,8 @@ class ProtobufEncoder:
         """Why a row cannot be written, in one line."""
         try:
             _writer(self).bodies(pa.array([row], self.columns))
+        except UnicodeEncodeError:
+            return "a string is not UTF-8"
         except (EncodeError, pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             return str(error).splitlines()[0]
         return "the row can be written"
