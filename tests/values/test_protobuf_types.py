@@ -51,6 +51,17 @@ def scalars() -> tuple[Schema, Schema]:
     return proto3(fields), proto2(plain)
 
 
+def test_fields_may_be_called_like_what_messages_of_python_can_do() -> None:
+    fields = "optional string HasField = 1; required int32 IsInitialized = 2; repeated int32 SerializeToString = 4;"
+    schema = proto2(f"{fields} optional group G = 3 {{ optional int32 SetInParent = 1; }}")
+    rows = decoded(schema, b"\x0a\x01x\x10\x01\x1b\x08\x07\x1c", b"\x0a\x01x")
+    row = {"HasField": "x", "IsInitialized": 1, "g": {"SetInParent": 7}, "SerializeToString": []}
+    assert rows == [row, "bad"]
+    encoder = FORMAT.encoder(schema, FORMAT.reader_schema(schema).type)
+    bodies, bad = encoder.encode(pa.array([row], FORMAT.reader_schema(schema).type))
+    assert (decoded(schema, *bodies.to_pylist()), bad.to_pylist()) == ([row], [False])
+
+
 @pytest.mark.parametrize(("kind", "column", "value"), SCALARS, ids=lambda value: str(value))
 def test_a_scalar_has_the_type_and_the_value_that_spark_gives_it(
     kind: str, column: pa.DataType, value: Any, scalars: tuple[Schema, Schema]

@@ -65,8 +65,9 @@ class MessageReader:
             message = self._message.FromString(body)
         except _Refused:
             raise DecodeError(f"the bytes are no {self._plan.full_name}: {_why(body)}") from None
-        if self._plan.requires and not message.IsInitialized():
-            missing = ", ".join(sorted(message.FindInitializationErrors())[:10])
+        # By its class, here and below: a field may be called like a method.
+        if self._plan.requires and not self._message.IsInitialized(message):
+            missing = ", ".join(sorted(self._message.FindInitializationErrors(message))[:10])
             raise DecodeError(f"required fields are missing: {missing}")
         try:
             return self._read(message)
@@ -95,7 +96,7 @@ def _field_reader(field: FieldPlan) -> Reader:
         return lambda message: [one(value) for value in getattr(message, name)]
     if field.presence:
         default = field.default
-        return lambda message: one(getattr(message, name)) if message.HasField(name) else default
+        return lambda message: one(getattr(message, name)) if type(message).HasField(message, name) else default
     if field.kind in FLOATS:
         # Minus zero is a value, though it equals the default.
         form = FLOATS[field.kind]

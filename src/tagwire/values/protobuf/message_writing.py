@@ -26,7 +26,7 @@ def body_of(message: type[Message], fields: Sequence[FittedField], row: Mapping[
     made = message()
     _fill(made, fields, row)
     try:
-        return made.SerializeToString(deterministic=True)
+        return message.SerializeToString(made, deterministic=True)
     except (_Refused, ValueError) as error:
         raise EncodeError(str(error)) from None
 
@@ -40,7 +40,7 @@ def _fill(message: Any, fields: Sequence[FittedField], row: Mapping[str, Any]) -
             entries = getattr(message, plan.name)
             for key, each in ((entry["key"], entry["value"]) for entry in value):
                 if plan.value.message is not None or plan.value.shape in (Shape.TIMESTAMP, Shape.INTERVAL):
-                    entries[key].SetInParent()
+                    _set(entries[key])
                     _one(entries[key], plan.value, fitting.fields, each)
                 else:
                     entries[key] = each
@@ -48,12 +48,17 @@ def _fill(message: Any, fields: Sequence[FittedField], row: Mapping[str, Any]) -
             for each in value if plan.repeated else [value]:
                 inner = getattr(message, plan.name)
                 inner = inner.add() if plan.repeated else inner
-                inner.SetInParent()
+                _set(inner)
                 _one(inner, plan, fitting.fields, each)
         elif plan.repeated:
             getattr(message, plan.name).extend(value)
         else:
             setattr(message, plan.name, value)
+
+
+def _set(message: Any) -> None:
+    """Makes a message be there without any field; by its class, since a field may be called like the method."""
+    type(message).SetInParent(message)
 
 
 def _one(message: Any, plan: Any, fields: Sequence[FittedField], value: Mapping[str, Any]) -> None:
