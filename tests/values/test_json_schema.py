@@ -675,6 +675,7 @@ def test_connects_types_are_written_as_connect_reads_them() -> None:
         ({"type": "array", "items": {"type": "number"}}, [1.0, math.nan], "x[1]: nan is no number of JSON"),
         ({"type": "array", "items": {"type": "number"}}, [None], "x[0]: is null, which the schema does not allow"),
         ({"type": "object", "additionalProperties": STRING}, [("k", None)], "x.k: is null"),
+        ({"type": "object", "additionalProperties": STRING}, [("k", "a"), ("l", "a"), ("k", "b")], "x: 'k' is there"),
         (record(y={"type": "number"}), {"y": math.inf}, "x.y: inf is no number of JSON"),
     ],
 )

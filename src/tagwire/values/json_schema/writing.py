@@ -158,7 +158,20 @@ def _map(column: pa.Array, shape: Shape) -> _Written:
     flat = pc.list_flatten(entries)
     keys, values = _escaped(flat.field("key")), _written(flat.field("value"), shape.item)
     text, bad = _without_nulls(_whole(values), values.bad, shape.item)
+    bad = _any_of([bad, _repeated(entries, flat.field("key"))])
     return _joined(entries, pc.binary_join_element_wise('"', keys, '":', text, ""), bad, None, "{", "}")
+
+
+def _repeated(entries: pa.ListArray, keys: pa.Array) -> pa.Array | None:
+    """Which entries have a key that another one of the same map has; None where none has."""
+    codes = pc.index_in(keys, pc.unique(keys)).cast(pa.int64())
+    maps = pa.ListArray.from_arrays(_offsets(entries), keys)
+    both = pc.add(pc.multiply(pc.list_parent_indices(maps).cast(pa.int64()), len(keys)), codes)
+    if len(pc.unique(both)) == len(both):
+        return None
+    counts = pc.value_counts(both)
+    several = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    return pc.is_in(both, several)
 
 
 def _entries(column: pa.Array, shape: Shape) -> _Written:
@@ -187,8 +200,7 @@ def _joined(
     column: pa.Array, texts: pa.Array, bad: pa.Array | None, item: Shape | None, before: str, after: str
 ) -> _Written:
     texts, bad = _without_nulls(texts, bad, item)
-    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+    offsets = _offsets(column)
     nulls = column.is_null() if column.null_count else None
     found = pc.binary_join(pa.ListArray.from_arrays(offsets, texts, mask=nulls), ",")
     if bad is not None:
@@ -196,6 +208,12 @@ def _joined(
         parents = pc.list_parent_indices(pa.ListArray.from_arrays(offsets, texts)).filter(bad)
         bad = pc.is_in(pa.array(range(len(column)), pa.int64()), parents.cast(pa.int64()))
     return _Written(found, bad, before, after)
+
+
+def _offsets(column: pa.Array) -> pa.Array:
+    """Where each list begins in what they hold, of which a null has none."""
+    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
 
 
 def _string(column: pa.Array, shape: Shape) -> _Written:
@@ -338,7 +356,9 @@ def _why(value: Any, shape: Shape, where: str) -> str | None:
     if shape.kind == shapes.STRUCT:
         return _why_properties(value, shape.properties, where)
     if shape.kind in (shapes.MAP, shapes.ENTRIES):
-        pairs = value.items() if isinstance(value, dict) else value
+        pairs = list(value.items()) if isinstance(value, dict) else value
+        if shape.kind == shapes.MAP and len(names := [key for key, _ in pairs]) != len(set(names)):
+            return f"{at}{next(key for key in names if names.count(key) > 1)[:40]!r} is there twice"
         inner = shape.item or shape.properties[1].shape
         return next((why for key, one in pairs if (why := _why(one, inner, f"{where}.{key}".lstrip(".")))), None)
     if shape.kind == shapes.LIST:
