@@ -125,6 +125,17 @@ def test_a_union_of_two_numbers_is_a_column_of_what_is_written_whatever_they_cou
         assert not any(bad.to_pylist())
 
 
+def test_columns_may_have_views_at_any_depth() -> None:
+    schema = record(("a", {"type": "array", "items": ITEM}), ("m", {"type": "map", "values": ["null", "bytes"]}))
+    item = pa.struct([("x", pa.int64()), ("y", pa.string_view())])
+    rows = [{"a": [{"x": 1, "y": "é"}], "m": [("k", b"\xff"), ("l", None)]}, None, {"a": [], "m": []}]
+    plain = pa.array(rows, FORMAT.reader_schema(Schema(json.dumps(schema))).type)
+    kind = pa.struct([("a", pa.large_list(item)), ("m", pa.map_(pa.string_view(), pa.binary_view()))])
+    assert encoded(schema, pa.array(rows, kind).slice(0)) == encoded(schema, plain)
+    encoder = FORMAT.encoder(Schema(json.dumps(schema)), kind)
+    assert encoder.refusal({"a": None, "m": []}) == "at a: it is null, and the schema does not allow that"
+
+
 def test_a_default_of_a_union_of_two_numbers_is_what_would_be_written_whatever_they_count() -> None:
     counted = {"name": "u", "type": [logical("long", "timestamp-millis"), "int"], "default": 5}
     schema = Schema(json.dumps(record(("a", "int"), counted)))

@@ -9,7 +9,7 @@ from tagwire.values.avro.binary_pieces import joined
 from tagwire.values.avro.column_writer import Faults, writer_of
 from tagwire.values.avro.one_value import NotPlain, Put, put_of
 from tagwire.values.avro.schema_parsing import parse_schema
-from tagwire.values.dictionaries import without_dictionary
+from tagwire.values.dictionaries import without_dictionary, without_views
 from tagwire.values.schemas import Schema
 
 with Needs("avro"):
@@ -28,15 +28,17 @@ class AvroEncoder:
     def __init__(self, schema: Schema, columns: pa.DataType) -> None:
         self._schema = schema
         self._columns = columns
-        plain = columns.value_type if pa.types.is_dictionary(columns) else columns
-        self._write = writer_of(parse_schema(schema), plain)
+        kept = columns.value_type if pa.types.is_dictionary(columns) else columns
+        self._plain = without_views(kept)
+        self._has_views = self._plain != kept
+        self._write = writer_of(parse_schema(schema), self._plain)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self._schema, self._columns)
 
     def encode(self, column: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Binary bodies, and a boolean array of the rows that cannot be written. Those and nulls are null."""
-        column = without_dictionary(column)
+        column = self._plainly(column)
         present = np.asarray(column.is_valid()) if column.null_count else None
         pieces, bad = self._write(column, present, Faults())
         bodies = joined(pieces, len(column))
@@ -64,11 +66,15 @@ class AvroEncoder:
         except NotPlain:
             return None
 
+    def _plainly(self, column: pa.Array) -> pa.Array:
+        column = without_dictionary(column)
+        return column.cast(self._plain) if self._has_views else column
+
     def refusal(self, row: object) -> str:
         """Why a row, as `pa.Array.to_pylist` gives it, cannot be written, in one line."""
         faults = Faults()
         try:
-            self._write(without_dictionary(pa.array([row], self._columns)), None, faults)
+            self._write(self._plainly(pa.array([row], self._columns)), None, faults)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             return f"the row is no {self._columns}: {str(error).splitlines()[0]}"
         except UnicodeEncodeError:
