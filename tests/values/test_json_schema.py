@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tagwire.errors import ValueSchemaError
 from tagwire.values.json_schema import JsonSchemaFormat
+from tagwire.values.python_rows import python_row
 from tagwire.values.schemas import AVRO, JSON, Schema
 
 FORMAT = JsonSchemaFormat()
@@ -818,3 +819,7 @@ def test_times_before_1970_are_cut_downwards_and_seconds_that_do_not_fit_are_bad
     found, bad = encoded(record(ms=said["properties"]["ms"]), pa.StructArray.from_arrays([seconds], ["ms"]))
     assert bad == [False, True, False, True, False]
     assert [found[0], found[2]] == [b'{"ms":%d}' % (sign * most * 1000) for sign in (1, -1)]
+    rows = pa.StructArray.from_arrays([seconds], ["ms"])
+    encoder = FORMAT.encoder(schema_of(record(ms=said["properties"]["ms"])), rows.type)
+    assert encoder.refusal(python_row(rows, 1)) == "a time is beyond the milliseconds that 64 bits hold"
+    assert encoder.refusal(python_row(rows, 0)) == "it is good"

@@ -91,7 +91,11 @@ class JsonEncoder:
 
     def refusal(self, row: object) -> str:
         """Why a row cannot be written, in one line."""
-        return _why(row, self.shape, "") or "it is good"
+        if why := _why(row, self.shape, ""):
+            return why
+        # Which of them, the number of one that no calendar has does not tell.
+        is_bad = self.shape.has(shapes.MILLIS) and self.encode(pa.array([row], self.columns))[1][0].as_py()
+        return "a time is beyond the milliseconds that 64 bits hold" if is_bad else "it is good"
 
 
 def _written(column: pa.Array, shape: Shape) -> _Written:
