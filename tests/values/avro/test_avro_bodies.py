@@ -209,6 +209,16 @@ def test_a_value_of_a_type_that_the_reader_has_not_is_bad_and_the_others_are_rea
     ]
 
 
+def test_a_value_goes_to_the_type_of_a_union_that_is_its_own_or_else_to_the_first_that_it_is_promoted_to() -> None:
+    def members(wanted: list[str], value: int) -> Any:
+        (found,) = read(record(("a", "int")), [zigzag(value)], record(("a", wanted)))
+        return found["a"]
+
+    assert members(["double", "string", "long"], 5) == {"member0": 5.0, "member1": None, "member2": None}
+    assert members(["string", "long", "double"], 5) == {"member0": None, "member1": 5, "member2": None}
+    assert members(["double", "string", "int"], 5) == {"member0": None, "member1": None, "member2": 5}
+
+
 def test_of_a_key_that_a_map_has_twice_the_last_is_read() -> None:
     written = {"type": "map", "values": "int"}
     assert read(written, [b"\x06\x02a\x02\x02b\x04\x02a\x06\x00"]) == [[("a", 3), ("b", 2)]]

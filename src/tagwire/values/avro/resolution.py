@@ -232,14 +232,14 @@ def _named_alike(writer: Node, reader: Node) -> bool:
 
 
 def _by_likeness(writer: Node, reader: Node) -> Iterator[Node]:
-    """The types of a reader's union that may read a value: those of the same full name and kind first, promotions last.
+    """The types of a reader's union that may read a value: those of the same full name and kind first, promotions last,
+    in the order of the union.
 
     As Java has it, that a value stays what it was wherever it can: an int of a union of double and int is an int.
     """
     same = [branch for branch in reader.branches if branch.kind == writer.kind and _match(writer, branch)]
     yield from sorted(same, key=lambda branch: branch.name != writer.name)
-    for kind in _PROMOTIONS.get(writer.kind, ()):
-        yield from (branch for branch in reader.branches if branch.kind == kind)
+    yield from (branch for branch in reader.branches if branch.kind in _PROMOTIONS.get(writer.kind, ()))
 
 
 def _targets(writer: Node, reader: Node) -> dict[str, int]:
