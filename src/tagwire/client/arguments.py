@@ -14,8 +14,9 @@ from numbers import Real
 from operator import index
 from typing import Any, Final, TypeVar
 
-from tagwire.client.config import as_text, wrong
+from tagwire.client.config import as_text
 from tagwire.client.offset_spec import AtTimestamp
+from tagwire.client.property_values import wrong
 from tagwire.errors import ConfigError
 from tagwire.escaping import told
 from tagwire.partitions import EARLIEST, LATEST, OFFSET_NAMES, TopicPartition

@@ -17,7 +17,6 @@ from tagwire.client.config import (
     at_least,
     bootstrap_text,
     parse,
-    wrong,
 )
 from tagwire.client.connection_settings import ConnectionSettings
 from tagwire.client.consume_settings import ConsumeSettings
@@ -27,6 +26,7 @@ from tagwire.client.network_client import Address, NetworkClient
 from tagwire.client.offset_spec import OffsetSpec
 from tagwire.client.offsets import offsets_of
 from tagwire.client.option_types import of_type
+from tagwire.client.property_values import wrong
 from tagwire.client.security import SecurityOptions, security_of
 from tagwire.client.versions import policy, speakable
 from tagwire.codec import MessageObject, RequestMessage

@@ -52,6 +52,23 @@ from tagwire.client.oauth_properties import OAUTH_CB
 from tagwire.client.offset_reset import NO_RESET, OFFSET_RESETS, offset_reset
 from tagwire.client.option_types import of_type
 from tagwire.client.property_names import KNOWN, METRICS_CONTEXT, meant_by
+from tagwire.client.property_values import (
+    MAX_INT,
+    as_it_is,
+    batch_size,
+    flag,
+    in_seconds,
+    kibibytes,
+    level,
+    linger,
+    long,
+    long_in_seconds,
+    lz4_level,
+    none_at_zero,
+    unserved,
+    whole,
+    wrong,
+)
 from tagwire.client.security_properties import READ as SECURITY
 from tagwire.client.security_properties import security_options
 from tagwire.errors import ConfigError
@@ -60,14 +77,6 @@ from tagwire.records import CODECS
 from tagwire.rpc.addresses import host_fault
 
 logger = logging.getLogger("tagwire.client")
-
-MAX_INT: Final = 2**31 - 1
-
-_FAST_LZ4: Final = 9
-_MOST_LZ4: Final = 17
-
-# What many a configuration of Java's says for "without a bound".
-_MAX_LONG: Final = 2**63 - 1
 
 Bootstrap = str | Sequence[str] | Mapping[str, Any]
 """Where to start: "HOST:PORT,HOST:PORT", a list of such addresses, or a dict of Kafka's client properties."""
@@ -285,11 +294,6 @@ def check_name(name: str, prefix: str = "") -> None:
         logger.warning("%s%s: no Kafka client knows this property, and it changes nothing", prefix, told(name))
 
 
-def wrong(name: str, value: object, allowed: str) -> ConfigError:
-    """The error about the value of a property or an option."""
-    return ConfigError(f"{name}={value}: allowed is {allowed}")
-
-
 def acks_of(value: str | int, name: str = "acks") -> int:
     """-1, 0 or 1 from how people write it: "all", -1, 0, 1. Raises ConfigError."""
     text = str(value).strip().lower()
@@ -396,10 +400,6 @@ def _bootstrap(name: str, text: str) -> str:
     return text
 
 
-def _text(name: str, text: str) -> str:
-    return text
-
-
 def _acks(name: str, text: str) -> int:
     return acks_of(text, name)
 
@@ -412,29 +412,8 @@ def _isolation(name: str, text: str) -> str:
     return isolation_of(text.lower(), name)
 
 
-def _whole(lowest: int, highest: int) -> Callable[[str, str], int]:
-    def read(name: str, text: str) -> int:
-        if not re.fullmatch(r"-?\d{1,19}", text, re.ASCII) or not lowest <= int(text) <= highest:
-            raise wrong(name, text, f"a whole number from {lowest} to {highest}")
-        return int(text)
-
-    return read
-
-
-def _long(lowest: int, highest: int) -> Callable[[str, str], int]:
-    """What is a long of Java's, and means at most `highest`."""
-    read = _whole(lowest, _MAX_LONG)
-    return lambda name, text: min(read(name, text), highest)
-
-
 def _fetch_bytes(name: str, text: str) -> int:
-    return min(_whole(1, MAX_INT)(name, text), MAX_FETCH_BYTES)
-
-
-def _flag(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise wrong(name, text, "true or false")
-    return text.lower() == "true"
+    return min(whole(1, MAX_INT)(name, text), MAX_FETCH_BYTES)
 
 
 def _protocol(name: str, text: str) -> str:
@@ -453,54 +432,7 @@ def _auto_offset_reset(name: str, text: str) -> str:
 
 
 def _in_flight(name: str, text: str) -> int:
-    return min(_whole(1, MAX_INT)(name, text), MAX_IN_FLIGHT)
-
-
-def _seconds(lowest_ms: int) -> Callable[[str, str], float]:
-    read_ms = _whole(lowest_ms, MAX_INT)
-    return lambda name, text: read_ms(name, text) / 1000
-
-
-def _long_seconds(lowest_ms: int) -> Callable[[str, str], float]:
-    read_ms = _long(lowest_ms, MAX_INT)
-    return lambda name, text: read_ms(name, text) / 1000
-
-
-def _batch_size(name: str, text: str) -> int:
-    """0 has each record be a batch. Source: Kafka's KafkaProducer."""
-    return max(1, _whole(0, MAX_INT)(name, text))
-
-
-def _unserved(why: str) -> Callable[[str, str], bool]:
-    """A guarantee that nobody may believe to have."""
-
-    def read(name: str, text: str) -> bool:
-        if _flag(name, text):
-            raise ConfigError(f"{name}=true: not supported: {why}")
-        return False
-
-    return read
-
-
-def _level(name: str, text: str) -> int | None:
-    """librdkafka's -1 is the codec's default."""
-    found = _whole(-MAX_INT, MAX_INT)(name, text)
-    return None if found == -1 else found
-
-
-def _lz4_level(name: str, text: str) -> int | None:
-    """9 is the fast compressor, the default; what is above 12 compresses as that does. Source: Kafka's
-    Lz4BlockOutputStream, and LZ4_compress_HC."""
-    found = _whole(-1, _MOST_LZ4)(name, text)
-    return None if found in (-1, _FAST_LZ4) else min(found, 12)
-
-
-def _records_kept(name: str, text: str) -> int | None:
-    return _whole(0, MAX_INT)(name, text) or None
-
-
-def _kibibytes(name: str, text: str) -> int:
-    return 1024 * _whole(1, MAX_INT)(name, text)
+    return min(whole(1, MAX_INT)(name, text), MAX_IN_FLIGHT)
 
 
 def _partitioner(name: str, text: str) -> str:
@@ -515,13 +447,6 @@ def _partitioner_class(name: str, text: str) -> str:
     return _PARTITIONER_CLASSES[text]
 
 
-def _linger(name: str, text: str) -> float:
-    """librdkafka takes parts of a millisecond."""
-    if not re.fullmatch(r"\d{1,19}(\.\d{1,9})?", text, re.ASCII):
-        raise wrong(name, text, f"a number from 0 to {_MAX_LONG}")
-    return min(float(text), MAX_INT) / 1000
-
-
 # Which settings properties belong to that may not be true.
 _UNSERVED: Final = "unserved"
 
@@ -529,63 +454,63 @@ _UNSERVED: Final = "unserved"
 # Property -> which settings, which of their fields, how to read it.
 _READ: Final[dict[str, tuple[str, str, Callable[[str, str], Any]]]] = {
     "bootstrap.servers": ("", "bootstrap", _bootstrap),
-    "client.id": ("", "client_id", _text),
-    "request.timeout.ms": ("", "timeout", _seconds(1)),
+    "client.id": ("", "client_id", as_it_is),
+    "request.timeout.ms": ("", "timeout", in_seconds(1)),
     "fetch.max.bytes": ("fetch", "max_bytes", _fetch_bytes),
     "max.partition.fetch.bytes": ("fetch", "max_partition_bytes", _fetch_bytes),
-    "fetch.max.wait.ms": ("fetch", "max_wait_ms", _whole(0, MAX_INT)),
-    "fetch.min.bytes": ("fetch", "min_bytes", _whole(0, MAX_INT)),
+    "fetch.max.wait.ms": ("fetch", "max_wait_ms", whole(0, MAX_INT)),
+    "fetch.min.bytes": ("fetch", "min_bytes", whole(0, MAX_INT)),
     "isolation.level": ("fetch", "isolation", _isolation),
-    "group.id": ("fetch", "group", _text),
+    "group.id": ("fetch", "group", as_it_is),
     "group.protocol": ("consume", "protocol", _protocol),
-    "group.instance.id": ("consume", "instance_id", _text),
-    "group.remote.assignor": ("consume", "remote_assignor", _text),
+    "group.instance.id": ("consume", "instance_id", as_it_is),
+    "group.remote.assignor": ("consume", "remote_assignor", as_it_is),
     "partition.assignment.strategy": ("consume", "assignors", _assignors),
-    "session.timeout.ms": ("consume", "session_timeout", _seconds(1)),
-    "heartbeat.interval.ms": ("consume", "heartbeat_interval", _seconds(1)),
-    "max.poll.interval.ms": ("consume", "max_poll_interval", _seconds(1)),
-    "max.poll.records": ("consume", "max_poll_records", _whole(1, MAX_INT)),
-    "enable.auto.commit": ("consume", "auto_commit", _flag),
-    "auto.commit.interval.ms": ("consume", "auto_commit_interval", _seconds(0)),
-    "enable.auto.offset.store": ("consume", "auto_offset_store", _flag),
+    "session.timeout.ms": ("consume", "session_timeout", in_seconds(1)),
+    "heartbeat.interval.ms": ("consume", "heartbeat_interval", in_seconds(1)),
+    "max.poll.interval.ms": ("consume", "max_poll_interval", in_seconds(1)),
+    "max.poll.records": ("consume", "max_poll_records", whole(1, MAX_INT)),
+    "enable.auto.commit": ("consume", "auto_commit", flag),
+    "auto.commit.interval.ms": ("consume", "auto_commit_interval", in_seconds(0)),
+    "enable.auto.offset.store": ("consume", "auto_offset_store", flag),
     "auto.offset.reset": ("consume", "offset_reset", _auto_offset_reset),
-    "exclude.internal.topics": ("consume", "exclude_internal_topics", _flag),
-    "allow.auto.create.topics": ("consume", "allow_auto_create", _flag),
-    "client.rack": ("fetch", "rack", _text),
-    "metadata.max.age.ms": ("fetch", "metadata_max_age", _long_seconds(0)),
-    "metadata.max.idle.ms": ("produce", "metadata_max_idle", _long_seconds(5000)),
+    "exclude.internal.topics": ("consume", "exclude_internal_topics", flag),
+    "allow.auto.create.topics": ("consume", "allow_auto_create", flag),
+    "client.rack": ("fetch", "rack", as_it_is),
+    "metadata.max.age.ms": ("fetch", "metadata_max_age", long_in_seconds(0)),
+    "metadata.max.idle.ms": ("produce", "metadata_max_idle", long_in_seconds(5000)),
     "acks": ("produce", "acks", _acks),
     "compression.type": ("produce", "compression", _compression),
-    "batch.size": ("produce", "batch_bytes", _batch_size),
-    "linger.ms": ("produce", "linger", _linger),
-    "retries": ("produce", "retries", _whole(0, MAX_INT)),
-    "delivery.timeout.ms": ("produce", "timeout", _seconds(1)),
-    "enable.idempotence": ("produce", "idempotence", _flag),
-    "buffer.memory": ("produce", "buffer_memory", _long(1, 2**53)),
-    "max.block.ms": ("produce", "max_block", _long_seconds(0)),
+    "batch.size": ("produce", "batch_bytes", batch_size),
+    "linger.ms": ("produce", "linger", linger),
+    "retries": ("produce", "retries", whole(0, MAX_INT)),
+    "delivery.timeout.ms": ("produce", "timeout", in_seconds(1)),
+    "enable.idempotence": ("produce", "idempotence", flag),
+    "buffer.memory": ("produce", "buffer_memory", long(1, 2**53)),
+    "max.block.ms": ("produce", "max_block", long_in_seconds(0)),
     "max.in.flight.requests.per.connection": ("produce", "in_flight", _in_flight),
-    "compression.level": ("produce", "compression_level", _level),
-    "compression.gzip.level": ("produce", "gzip_level", _level),
-    "compression.lz4.level": ("produce", "lz4_level", _lz4_level),
-    "compression.zstd.level": ("produce", "zstd_level", _whole(-MAX_INT, MAX_INT)),
-    "queue.buffering.max.messages": ("produce", "buffer_records", _records_kept),
-    "queue.buffering.max.kbytes": ("produce", "buffer_memory", _kibibytes),
+    "compression.level": ("produce", "compression_level", level),
+    "compression.gzip.level": ("produce", "gzip_level", level),
+    "compression.lz4.level": ("produce", "lz4_level", lz4_level),
+    "compression.zstd.level": ("produce", "zstd_level", whole(-MAX_INT, MAX_INT)),
+    "queue.buffering.max.messages": ("produce", "buffer_records", none_at_zero),
+    "queue.buffering.max.kbytes": ("produce", "buffer_memory", kibibytes),
     "partitioner": ("produce", "partitioner", _partitioner),
     "partitioner.class": ("produce", "partitioner", _partitioner_class),
-    "partitioner.ignore.keys": ("produce", "ignore_keys", _flag),
-    "partitioner.adaptive.partitioning.enable": ("produce", "adaptive_partitioning", _flag),
-    "partitioner.availability.timeout.ms": ("produce", "availability_timeout", _long_seconds(0)),
-    "transactional.id": ("produce", "transactional_id", _text),
-    "transaction.timeout.ms": ("produce", "transaction_timeout", _seconds(1)),
+    "partitioner.ignore.keys": ("produce", "ignore_keys", flag),
+    "partitioner.adaptive.partitioning.enable": ("produce", "adaptive_partitioning", flag),
+    "partitioner.availability.timeout.ms": ("produce", "availability_timeout", long_in_seconds(0)),
+    "transactional.id": ("produce", "transactional_id", as_it_is),
+    "transaction.timeout.ms": ("produce", "transaction_timeout", in_seconds(1)),
     "transaction.two.phase.commit.enable": (
         _UNSERVED,
         "two_phase_commit",
-        _unserved("brokers would abort a prepared transaction when transaction.timeout.ms is over (KIP-939)"),
+        unserved("brokers would abort a prepared transaction when transaction.timeout.ms is over (KIP-939)"),
     ),
     "enable.gapless.guarantee": (
         _UNSERVED,
         "gapless",
-        _unserved("a batch that fails, fails alone, and those after it are sent"),
+        unserved("a batch that fails, fails alone, and those after it are sent"),
     ),
 }
 

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 from tagwire.client import arguments
 from tagwire.client.admin.core import AdminCore
-from tagwire.client.config import wrong
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_spec import AtTimestamp, OffsetName, OffsetSpec
 from tagwire.client.offsets import list_offsets_or_end
+from tagwire.client.property_values import wrong
 from tagwire.client.topic_expansion import by_partition, partitions_of
 from tagwire.errors import ConfigError
 from tagwire.partitions import EARLIEST, TopicPartition

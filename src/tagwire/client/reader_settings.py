@@ -8,17 +8,9 @@ from numbers import Integral
 from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
-from tagwire.client.config import (
-    MAX_FETCH_BYTES,
-    MAX_INT,
-    FetchSettings,
-    at_least,
-    isolation_of,
-    offset_reset_of,
-    whole_up_to,
-    wrong,
-)
+from tagwire.client.config import MAX_FETCH_BYTES, FetchSettings, at_least, isolation_of, offset_reset_of, whole_up_to
 from tagwire.client.option_types import of_type
+from tagwire.client.property_values import MAX_INT, wrong
 from tagwire.client.security import SecurityOptions
 from tagwire.client.value_formats import FormatOptions, ValueFormats, value_formats
 from tagwire.errors import no_such_option

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from tagwire.client import arguments
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.errors import ConfigError
 from tagwire.extras import Needs
 

@@ -9,7 +9,7 @@ from typing import Final
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, in_order
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.errors import ConfigError, KafkaError
 from tagwire.escaping import told
 from tagwire.rpc.version_gates import CREATE_ACLS_USER_RESOURCE

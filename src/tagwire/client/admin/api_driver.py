@@ -12,11 +12,11 @@ from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from tagwire.client import arguments
 from tagwire.client.broker_connection import BrokerConnection
-from tagwire.client.config import MAX_INT
 from tagwire.client.coordinators import coordinators, parts
 from tagwire.client.in_flight_request import ResponseMessage
 from tagwire.client.network_client import UNKNOWN_TOPIC_PATIENCE, NetworkClient, UnknownBrokerError
 from tagwire.client.offsets import by_leader
+from tagwire.client.property_values import MAX_INT
 from tagwire.client.scheduling import Work, gather, sleep
 from tagwire.client.topic_expansion import partitions_of
 from tagwire.client.versions import range_of

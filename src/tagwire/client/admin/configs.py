@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.errors import ConfigError
 from tagwire.rpc.version_gates import LIST_CONFIG_RESOURCES_TYPES
 

@@ -8,7 +8,7 @@ from typing import Final
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.errors import Error, PartlyRefusedError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import ELECT_LEADERS_UNCLEAN

@@ -10,7 +10,7 @@ import tagwire
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.escaping import told
 from tagwire.rpc import BrokerFeatures
 from tagwire.rpc.handshake import SOFTWARE_NAME

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, TypeVar
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
-from tagwire.client.config import wrong
 from tagwire.client.network_client import UnknownBrokerError
+from tagwire.client.property_values import wrong
 from tagwire.client.retry import LONGEST_PAUSE
 from tagwire.client.scheduling import gather
 from tagwire.errors import UNREACHABLE, Error, RequestTimeoutError, TagwireError

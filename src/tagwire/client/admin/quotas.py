@@ -12,7 +12,7 @@ from typing import Final, Literal
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.errors import ConfigError, RemoteProtocolError
 from tagwire.escaping import told
 

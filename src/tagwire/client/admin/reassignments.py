@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, by_topic
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.errors import ConfigError
 from tagwire.partitions import TopicPartition
 from tagwire.rpc.version_gates import ALTER_PARTITION_REASSIGNMENTS_SAME_FACTOR

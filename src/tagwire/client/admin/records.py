@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.errors import RemoteProtocolError
 from tagwire.partitions import TopicPartition
 

@@ -14,7 +14,7 @@ from typing import Final
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults, as_refusal, partly_refused
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.errors import UNREACHABLE, ConfigError, KafkaError, PartlyRefusedError
 from tagwire.escaping import told
 from tagwire.rpc.sasl import credential_fault

@@ -10,8 +10,8 @@ from typing import Final, cast
 from tagwire import messages
 from tagwire.client import arguments
 from tagwire.client.admin.api_driver import AdminApi, ApiResult, ApiResults
-from tagwire.client.config import wrong
 from tagwire.client.metadata import NO_NODE, TopicMetadata
+from tagwire.client.property_values import wrong
 from tagwire.client.retry import FIRST_PAUSE
 from tagwire.client.scheduling import sleep
 from tagwire.errors import TagwireError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
-from tagwire.client.config import seconds, wrong
+from tagwire.client.config import seconds
 from tagwire.client.consuming.consumer_commits import CommitCallback
 from tagwire.client.consuming.consumer_settings import ConsumerSettings
 from tagwire.client.consuming.consumer_work import ConsumerWork, Move
@@ -31,6 +31,7 @@ from tagwire.client.metrics.consumer import ConsumerMetrics
 from tagwire.client.network_client import NetworkClient
 from tagwire.client.offset_ranges import Lag
 from tagwire.client.producing.transaction_manager import GroupMetadata
+from tagwire.client.property_values import wrong
 from tagwire.client.scheduling import NEVER, Tasks, Work
 from tagwire.errors import ConsumerStateError, TagwireError, WakeupError, afresh
 from tagwire.partitions import TopicPartition

@@ -8,10 +8,11 @@ from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata
-from tagwire.client.config import MAX_INT, FetchSettings, at_least, offset_reset_of, whole_up_to, wrong
+from tagwire.client.config import FetchSettings, at_least, offset_reset_of, whole_up_to
 from tagwire.client.consume_settings import ConsumeSettings
 from tagwire.client.consuming.group_settings import GroupSettings
 from tagwire.client.option_types import of_type
+from tagwire.client.property_values import MAX_INT, wrong
 from tagwire.client.reader_settings import DecodingSettings, ReaderOptions
 from tagwire.client.reader_settings import settings_of as reader_settings_of
 from tagwire.errors import ConfigError, no_such_option

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tagwire.client import arguments
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
-from tagwire.client.config import wrong
+from tagwire.client.property_values import wrong
 from tagwire.partitions import TopicPartition
 from tagwire.records import Record
 

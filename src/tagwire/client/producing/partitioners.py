@@ -26,7 +26,8 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from tagwire.client import arguments
-from tagwire.client.config import MURMUR2_RANDOM, PARTITIONERS, ROUND_ROBIN, wrong
+from tagwire.client.config import MURMUR2_RANDOM, PARTITIONERS, ROUND_ROBIN
+from tagwire.client.property_values import wrong
 from tagwire.kernel.partitioning import murmur2
 from tagwire.records import Record
 

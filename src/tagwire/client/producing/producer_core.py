@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tagwire.client import arguments, process
 from tagwire.client.admin.group_offsets import OffsetAndMetadata, committable
-from tagwire.client.config import ProduceSettings, seconds, wrong
+from tagwire.client.config import ProduceSettings, seconds
 from tagwire.client.core_host import CoreHost
 from tagwire.client.metadata import PartitionMetadata
 from tagwire.client.metrics import MetricValues
@@ -32,6 +32,7 @@ from tagwire.client.producing.send_line import Place, SendLine
 from tagwire.client.producing.sender import Sender
 from tagwire.client.producing.settings import EncodingSettings
 from tagwire.client.producing.transaction_manager import GroupMetadata, TransactionManager, TransactionState
+from tagwire.client.property_values import wrong
 from tagwire.client.scheduling import Tasks, Work
 from tagwire.errors import (
     EncodeError,

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from tagwire import messages
 from tagwire.client.broker_connection import BrokerConnection
-from tagwire.client.config import MAX_INT, ProduceSettings
+from tagwire.client.config import ProduceSettings
 from tagwire.client.core_host import broken_down
 from tagwire.client.in_flight_request import InFlightRequest
 from tagwire.client.metadata import NO_TOPIC_ID, PartitionMetadata, nodes_of
@@ -32,6 +32,7 @@ from tagwire.client.producing.producer_batch import NO_OFFSET, NO_SEQUENCE, Prod
 from tagwire.client.producing.producer_id import ProducerIdAndEpoch
 from tagwire.client.producing.producer_metadata import ProducerMetadata
 from tagwire.client.producing.record_accumulator import RecordAccumulator
+from tagwire.client.property_values import MAX_INT
 from tagwire.client.retry import is_retriable, pause_before
 from tagwire.client.scheduling import Tasks, Work
 from tagwire.errors import (

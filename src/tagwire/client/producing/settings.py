@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict
 
 from tagwire.client import arguments
-from tagwire.client.config import MAX_INT, ProduceSettings, acks_of, at_least, compression_of, wrong
+from tagwire.client.config import ProduceSettings, acks_of, at_least, compression_of
 from tagwire.client.option_types import of_type
 from tagwire.client.producing.partitioners import Partitioner, check_partitioner
+from tagwire.client.property_values import MAX_INT, wrong
 from tagwire.client.security import SecurityOptions
 from tagwire.client.value_formats import FormatOptions, ValueFormats, value_formats
 from tagwire.errors import ConfigError, no_such_option
