@@ -148,3 +148,17 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("kind", "use"), FORKED, ids=[row[0] for row in FORKED])
+def test_what_is_collected_when_the_interpreter_ends_prints_no_traceback(bootstrap: str, kind: str, use: str) -> None:
+    program = f"""
+import tagwire.errors
+from tagwire.client import {kind}
+left = {kind}({bootstrap!r})
+{use}
+tagwire.errors.kept = left  # modules go in the reverse order in which they came
+del left
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

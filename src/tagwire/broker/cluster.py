@@ -9,6 +9,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from tagwire.at_exit import quiet_at_exit
 from tagwire.broker.apis import Apis
 from tagwire.broker.cluster_image import GROUP, TRANSACTION
 from tagwire.broker.fault_injection import FaultyFiles
@@ -334,6 +335,7 @@ class Cluster:
         """As `Broker.register`: every node serves it."""
         self._apis.add(spec if isinstance(spec, Api) else api_of(*spec), handler)
 
+    @quiet_at_exit
     def __del__(self) -> None:
         running = getattr(self, "_running", None)  # there is none where an option was wrong
         if running is not None:

@@ -8,6 +8,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from tagwire.at_exit import quiet_at_exit
 from tagwire.broker.apis import Apis
 from tagwire.broker.fault_injection import FaultyFiles
 from tagwire.broker.hooks import Hooks
@@ -100,6 +101,7 @@ class Broker:
             (thread, _), self._running = self._running, None
             thread.stop()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         running = getattr(self, "_running", None)  # there is none where an option was wrong
         if running is not None:

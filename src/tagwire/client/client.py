@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
+from tagwire.at_exit import quiet_at_exit
 from tagwire.client import arguments
 from tagwire.client.blocking_network_client import BlockingNetworkClient
 from tagwire.client.client_core import ClientCore, client_settings
@@ -102,6 +103,7 @@ class Client:
         """Closes every connection. The client may be used again; it connects anew."""
         self.network.close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if hasattr(self, "network"):  # there is none where an option was wrong
             warn_unclosed(self, self.network)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Final
 
+from tagwire.at_exit import quiet_at_exit
 from tagwire.client.core_thread import CoreThread
 from tagwire.client.owning import ClientOwner
 from tagwire.client.scheduling import completed
@@ -49,6 +50,7 @@ class CoreOwner(ClientOwner):
             self._collected.detach()  # what is closed has nothing left to be collected for, and is kept by nobody
             super().close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if hasattr(self, "_collected") and not self._is_closed and self._thread.is_of_this_process:
             told = unclosed(self, self._network.core.addresses)

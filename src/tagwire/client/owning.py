@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from tagwire.at_exit import quiet_at_exit
 from tagwire.client.client import Client
 from tagwire.client.client_core import no_security_beside
 from tagwire.client.config import Bootstrap
@@ -37,6 +38,7 @@ class ClientOwner:
         if self._owns_client:
             self._client.close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if getattr(self, "_owns_client", False) and hasattr(self, "_client"):  # they are not there where one was wrong
             warn_unclosed(self, self._client.network)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
+from tagwire.at_exit import quiet_at_exit
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.aio.core_method import awaited
 from tagwire.client.aio.unclosed import warn_unclosed
@@ -59,6 +60,7 @@ class AsyncClient:
         self._core.network.close()
         self._driver.close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if hasattr(self, "_core"):  # there is none where an option was wrong
             warn_unclosed(self, self._core.network, self._driver)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any
 
+from tagwire.at_exit import quiet_at_exit
 from tagwire.client.aio.asyncio_driver import AsyncioDriver
 from tagwire.client.aio.core_task import CoreTask, stop_soon
 from tagwire.client.aio.owning import AsyncClientOwner
@@ -47,6 +48,7 @@ class AsyncCoreOwner(AsyncClientOwner):
             self._collected.detach()  # what is closed has nothing left to be collected for, and is kept by nobody
             await super().close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         network = self._client._core.network if hasattr(self, "_collected") else None
         if network is not None and not self._is_closed and network.is_of_this_process:

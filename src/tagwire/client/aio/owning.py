@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from tagwire.at_exit import quiet_at_exit
 from tagwire.client.aio.client import AsyncClient
 from tagwire.client.aio.unclosed import warn_unclosed
 from tagwire.client.client_core import no_security_beside
@@ -39,6 +40,7 @@ class AsyncClientOwner:
         if self._owns_client:
             await self._client.close()
 
+    @quiet_at_exit
     def __del__(self) -> None:
         if getattr(self, "_owns_client", False) and hasattr(self, "_client"):  # they are not there where one was wrong
             warn_unclosed(self, self._client._core.network, self._driver)
