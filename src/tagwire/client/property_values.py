@@ -68,7 +68,7 @@ def level(name: str, text: str) -> int | None:
 
 def lz4_level(name: str, text: str) -> int | None:
     """9 is the fast compressor, the default; what is above 12 compresses as that does. Source: Kafka's
-    Lz4BlockOutputStream, and LZ4_compress_HC."""
+    Lz4BlockOutputStream."""
     found = whole(-1, _MOST_LZ4)(name, text)
     return None if found in (-1, _FAST_LZ4) else min(found, 12)
 
