@@ -37,8 +37,8 @@ run: setup
 
 # The whole suite runs on the compiled kernels; what depends on them runs again on the same source uncompiled.
 test: setup
-	$(BIN)/python scripts/run_tests.py -q -m "not long and not nightly" $(PROCESSES) tests $(PYTEST)
-	TAGWIRE_PURE=1 $(BIN)/python scripts/run_tests.py -q -m "not long and not nightly" $(PROCESSES) $(ON_KERNELS) $(PYTEST)
+	$(BIN)/python scripts/run_tests.py -q -m "not long and not nightly" $(PROCESSES) tests $(PYTEST) \
+		--uncompiled -q -m "not long and not nightly" $(ON_KERNELS) $(PYTEST)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -4,6 +4,10 @@ Two processors, a Java beside each process of pytest and peers with time limits 
 itself fails now and then for nothing that is in the repo. What fails alone too fails; so does a run in which many did.
 
     python scripts/run_tests.py -q -n 4 tests
+    python scripts/run_tests.py -q -n 4 tests --uncompiled -q tests/codec
+
+What stands behind `--uncompiled` is a run of its own on kernels that are not compiled, which goes on while the other
+waits for Java, a disk or a time limit; what it prints comes last.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ FEW = 10
 
 FEW_FILES = 2
 
+UNCOMPILED = "--uncompiled"
+
 # Each process of pytest rewrites every assertion, and the hundreds of programs that tests start import PySpark, PyArrow
 # and tagwire: where no bytecode may be kept each compiles all of it anew. tests/cli and two files of tests/spark took
 # 170 s of the processor so, and 134 with bytecode that the run itself had to write.
@@ -30,6 +36,23 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYT
 
 
 def main(arguments: list[str]) -> int:
+    if UNCOMPILED not in arguments:
+        return _run(arguments)
+    at = arguments.index(UNCOMPILED)
+    with tempfile.TemporaryFile() as told:
+        command = [sys.executable, __file__, *arguments[at + 1 :]]
+        environment = {**ENVIRONMENT, "TAGWIRE_PURE": "1"}
+        beside = subprocess.Popen(command, env=environment, stdout=told, stderr=subprocess.STDOUT)
+        try:
+            status = _run(arguments[:at])
+        finally:
+            other = beside.wait()  # whoever interrupts this interrupts that, too
+        told.seek(0)
+        print(f"\nOn kernels that are not compiled\n{told.read().decode(errors='replace')}", flush=True)
+    return status or other
+
+
+def _run(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="tagwire-tests-") as cache:
         pytest = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
         status = subprocess.call(pytest, env=ENVIRONMENT)

@@ -93,3 +93,17 @@ def test_tests_may_keep_bytecode_whatever_the_environment_says(tmp_path, monkeyp
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     status, said = run(tmp_path, "import sys\n\ndef test_it():\n    assert not sys.dont_write_bytecode\n", "test_it.py")
     assert status == 0, said
+
+
+@pytest.mark.parametrize("fails", ["", "0", "1"])
+def test_a_run_on_uncompiled_kernels_goes_on_beside_and_either_fails_both(tmp_path, fails):
+    tests = f"""
+import os
+
+def test_it():
+    assert os.environ.get("TAGWIRE_PURE", "0") != "{fails}", "on purpose"
+"""
+    status, said = run(tmp_path, tests, "test_it.py", "--uncompiled", "-q", "-p", "xdist.plugin", "test_more.py")
+    assert status == (1 if fails else 0), said
+    compiled, _, uncompiled = said.partition("On kernels that are not compiled")
+    assert ("on purpose" in compiled, "on purpose" in uncompiled) == (fails == "0", fails == "1")
