@@ -35,8 +35,8 @@ REQUESTS = 200
 LOOK_SECONDS = 0.2
 
 
-def write_capture(path: Path, number: int) -> None:
-    """A capture of clients of its own, who connect again and again."""
+def write_capture(path: Path, number: int) -> int:
+    """A capture of clients of its own, who connect again and again; how many requests are in it."""
     (_, asked, offered), (_, sent, stored) = exchanges()
     block = bytearray()
     for client in range(1, CLIENTS + 1):
@@ -45,10 +45,14 @@ def write_capture(path: Path, number: int) -> None:
         block += recording.sent(offered, START, by_client=False)
         for _ in range(REQUESTS):
             block += recording.sent(sent, START, by_client=True) + recording.sent(stored, START + 5, by_client=False)
+        block += recording.closed(START)
+    blocks = 0
     with open(path, "wb") as out:
         out.write(FILE_HEADER)
         while out.tell() < FILE_BYTES:
             out.write(block)
+            blocks += 1
+    return blocks * CLIENTS * (REQUESTS + 1)
 
 
 def status(process: int) -> dict[str, str]:
@@ -96,8 +100,7 @@ def main() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, f"capture-{number:03}.pcap") for number in range(round(max(sizes) * GIB / FILE_BYTES))]
-        for number, path in enumerate(files):
-            write_capture(path, number)
+        written = [write_capture(path, number) for number, path in enumerate(files)]
         builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "1g")
         spark = (
             builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
@@ -113,6 +116,7 @@ def main() -> None:
             seconds = time.perf_counter() - started
             assert not losses.counts
             requests = sum(usage.count for usage in census.usages())
+            assert requests == sum(written[: len(wanted)])
             print(
                 f"  {size:5.1f} GiB {requests:12,} requests {seconds:7.1f} s {seconds / size:6.2f} s/GiB"
                 f"   largest worker {memory.worker} MiB, JVM {memory.java} MiB",

@@ -19,7 +19,8 @@ REQUESTS = 200
 
 
 def write(size: int) -> None:
-    """So many bytes of packets, to standard output: clients who connect, ask 200 times, and connect again."""
+    """So many bytes of packets, to standard output: clients who connect, ask 200 times, and connect again. Told on
+    standard error: how many requests that was."""
     sys.path[:0] = [str(BENCHES)]
     from audit import BROKER, START, exchanges
 
@@ -34,12 +35,15 @@ def write(size: int) -> None:
         block += recording.sent(offered, START, by_client=False)
         for _ in range(REQUESTS):
             block += recording.sent(sent, START, by_client=True) + recording.sent(stored, START + 5, by_client=False)
-    written = os.write(1, FILE_HEADER)
+        block += recording.closed(START)
+    written, requests = os.write(1, FILE_HEADER), 0
     while written < size:
         view = memoryview(block)
         while view:
             view = view[os.write(1, view) :]
         written += len(block)
+        requests += CLIENTS * (REQUESTS + 1)
+    print(requests, file=sys.stderr)
 
 
 def capture(size: int, folder: Path, lines: Lines) -> None:
@@ -47,7 +51,7 @@ def capture(size: int, folder: Path, lines: Lines) -> None:
     command = f"from growing.captures import write; write({size})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(BENCHES), *sys.path])}
     read, written = os.pipe()
-    writer = subprocess.Popen([sys.executable, "-c", command], stdout=written, env=environment)
+    writer = subprocess.Popen([sys.executable, "-c", command], stdout=written, stderr=subprocess.PIPE, env=environment)
     os.close(written)
     os.dup2(read, 0)
     os.close(read)
@@ -55,8 +59,9 @@ def capture(size: int, folder: Path, lines: Lines) -> None:
     with lines.line("requests gathered") as line:
         for seen in seen_in(STDIN, losses):
             take_census(census, seen)
-    writer.wait()
+    _, told = writer.communicate()
     line.notes["requests"] = sum(usage.count for usage in census.usages())
+    assert line.notes["requests"] == int(told), told
     assert not losses.counts, losses.counts
 
 
