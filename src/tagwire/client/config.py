@@ -56,6 +56,7 @@ from tagwire.client.property_values import (
     MAX_INT,
     as_it_is,
     batch_size,
+    contradicts,
     flag,
     in_seconds,
     kibibytes,
@@ -235,7 +236,7 @@ def parse(properties: Mapping[str, Any]) -> Settings:
             section, field_name, read = _READ[name]
             read_value = read(name, text)
             if found[section].setdefault(field_name, read_value) != read_value:
-                raise ConfigError(f"{name}: sets the same as {said_by[section, field_name]}, and differently")
+                raise contradicts(name, said_by[section, field_name])
             said_by[section, field_name] = name
     if "metadata_max_age" in found["fetch"]:  # one property of who reads and of who writes
         found["produce"]["metadata_max_age"] = found["fetch"]["metadata_max_age"]

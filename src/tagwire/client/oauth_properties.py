@@ -25,6 +25,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from tagwire.client.jaas import LoginModule
+from tagwire.client.property_values import contradicts
 from tagwire.errors import ConfigError, TokenError
 from tagwire.escaping import told
 
@@ -124,7 +125,7 @@ def _source(
     for name, option in _TEXTS.items():
         if _is_set(name, properties) and given.setdefault(option, properties[name]) != properties[name]:
             other = next(each for each, sets in _TEXTS.items() if sets == option)
-            raise ConfigError(f"{name}: sets the same as {other}, and differently")
+            raise contradicts(name, other)
     if not given and module is None:
         return None
     for name, (option, unit) in _NUMBERS.items():

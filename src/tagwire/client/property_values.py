@@ -25,6 +25,11 @@ def wrong(name: str, value: object, allowed: str) -> ConfigError:
     return ConfigError(f"{name}={value}: allowed is {allowed}")
 
 
+def contradicts(name: str, other: str) -> ConfigError:
+    """The error about a property that sets what another has set otherwise."""
+    return ConfigError(f"{name}: sets the same as {other}, and differently")
+
+
 def as_it_is(name: str, text: str) -> str:
     return text
 

@@ -27,6 +27,7 @@ from typing import Any, Final
 from tagwire.client.jaas import JAAS, LoginModule, login_module
 from tagwire.client.oauth_properties import READ as OAUTH
 from tagwire.client.oauth_properties import oauth_options
+from tagwire.client.property_values import contradicts
 from tagwire.errors import ConfigError
 from tagwire.escaping import told
 from tagwire.rpc.gssapi import GSSAPI
@@ -117,7 +118,7 @@ def _set(found: dict[str, Any], option: str, value: str, name: str) -> None:
     """Takes what a property says of an option. Raises ConfigError where another has said something else."""
     if found.setdefault(option, value) != value:
         others = ", ".join(other for other, sets in _OPTIONS.items() if sets == option and other != name)
-        raise ConfigError(f"{name}: sets the same as {others}, and differently")
+        raise contradicts(name, others)
 
 
 def _of_module(module: LoginModule) -> dict[str, Any]:
